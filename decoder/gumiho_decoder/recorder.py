@@ -1,0 +1,101 @@
+"""Trace rows from cycles, and the provenance that goes with them."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from gumiho_decoder.loop import Cycle
+from gumiho_theory import Trace
+
+
+class Recorder:
+    """Collects the rows of a trace, prompt by prompt."""
+
+    def __init__(self) -> None:
+        self._rows: list[dict[str, Any]] = []
+
+    def __bool__(self) -> bool:
+        """Whether anything was recorded."""
+        return bool(self._rows)
+
+    def prompt(self, prompt_id: str, task: str | None, turn: int) -> Callable[[Cycle], None]:
+        """Return the function that `generate` calls after each cycle of this turn."""
+        first = len(self._rows)
+
+        def record(cycle: Cycle) -> None:
+            head = {"prompt_id": prompt_id, "task": task, "turn": turn, "cycle": len(self._rows) - first}
+            self._rows.append(head | _row(cycle))
+
+        return record
+
+    def trace(self, provenance: dict[str, Any]) -> Trace:
+        """Return what was recorded so far."""
+        return Trace.from_rows(self._rows, provenance)
+
+
+def _row(cycle: Cycle) -> dict[str, Any]:
+    scalars = "position drafted accepted committed censored_at stop_reason draft_seconds verify_seconds other_seconds"
+    row: dict[str, Any] = {name: getattr(cycle, name) for name in scalars.split()}
+    row["nodes"] = cycle.draft.tree.n_nodes
+    known = cycle.drafted if cycle.censored_at is None else cycle.censored_at
+    reached = min(cycle.accepted + 1, known)
+    # Depth i stands behind the i-th node of the path: there the drafter ranked all tokens, the target chose new[i - 1].
+    nodes = cycle.path[:reached]
+    true = torch.tensor(cycle.new[:reached], device=cycle.verified.logits.device)[:, None]
+    p_target = cycle.verified.logits[nodes].softmax(-1).gather(1, true)[:, 0]
+    log_q = cycle.draft.log_q[[cycle.draft.row[node] for node in nodes]]
+    of_true = log_q.gather(1, true.to(log_q.device))
+    rest = [None] * (cycle.drafted - reached)
+    row["rank"] = [*((log_q > of_true).sum(-1) + 1).tolist(), *rest]
+    row["q_draft"] = [*of_true[:, 0].exp().tolist(), *rest]
+    row["p_target"] = [*p_target.tolist(), *rest]
+    return row
+
+
+def environment(device: torch.device, dtype: torch.dtype) -> dict[str, Any]:
+    """Return the versions, commit, command line and machine that a result was made with."""
+    return {
+        "gumiho": _version("gumiho"),
+        "torch": torch.__version__,
+        "transformers": _version("transformers"),
+        "python": platform.python_version(),
+        "platform": platform.machine(),
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else _processor(),
+        "threads": torch.get_num_threads(),
+        "dtype": str(dtype).removeprefix("torch."),
+        "commit": _commit(),
+        "arguments": sys.argv[1:],
+    }
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _processor() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _commit() -> str | None:
+    """Return the commit of the checkout this file lies in; None outside one."""
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None

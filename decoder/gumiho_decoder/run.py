@@ -1,0 +1,203 @@
+"""Decode a set of prompts: speculatively, beside plain decoding, beside transformers' `generate`; time and compare."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from gumiho_decoder.drafters.base import Drafter
+from gumiho_decoder.loop import Generation, GenerationConfig, generate, plain
+from gumiho_decoder.lossless import Comparison, compare
+from gumiho_decoder.prompts import Prompt
+from gumiho_decoder.recorder import Recorder
+from gumiho_decoder.target import Target
+from gumiho_theory import InputError
+
+
+@dataclass(frozen=True)
+class Output:
+    """What one turn of one prompt gave.
+
+    Attributes
+    ----------
+    plain, library : Generation or None
+        The plain loop's and `generate`'s output for the same prompt, where asked for.
+    comparison : Comparison or None
+        Beside the plain loop's, where asked for.
+    """
+
+    prompt_id: str
+    task: str | None
+    turn: int
+    prompt: tuple[int, ...]
+    text: str
+    speculative: Generation
+    plain: Generation | None
+    library: Generation | None
+    comparison: Comparison | None
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """What is done with each prompt beside speculative decoding.
+
+    Attributes
+    ----------
+    plain : bool
+        Also decode plainly, for speed.
+    check : bool
+        Also compare with plain decoding.
+    library : int
+        For this many prompts, spread evenly, also time transformers' `generate`.
+    """
+
+    plain: bool = False
+    check: bool = False
+    library: int = 0
+
+
+def run(
+    target: Target,
+    drafter: Drafter,
+    prompts: Sequence[Prompt],
+    generation: GenerationConfig,
+    config: RunConfig,
+    recorder: Recorder,
+    progress: Callable[[Output], None],
+) -> list[Output]:
+    """Decode every prompt; `progress` is called after each turn.
+
+    Raises
+    ------
+    InputError
+        A prompt does not fit the model: for first turns this is found before anything is decoded.
+    """
+    for prompt in prompts:
+        _encode(target, prompt, [])
+    _warm_up(target, drafter, prompts[0], generation)
+    chosen = {round(i * (len(prompts) - 1) / max(1, config.library - 1)) for i in range(config.library)}
+    outputs = []
+    for index, prompt in enumerate(prompts):
+        replies: list[str] = []
+        for turn in range(len(prompt.turns)):
+            tokens = _encode(target, prompt, replies)
+            record = recorder.prompt(prompt.prompt_id, prompt.task, turn)
+
+            def speculate(tokens=tokens, record=record) -> Generation:
+                return generate(target, drafter, tokens, generation, record)
+
+            def baseline(tokens=tokens) -> Generation | None:
+                return plain(target, tokens, generation.max_new_tokens) if config.plain or config.check else None
+
+            # Who goes first alternates, so that neither always finds the caches warm.
+            if index % 2:
+                beside, made = baseline(), speculate()
+            else:
+                made, beside = speculate(), baseline()
+            library = _library(target, tokens, generation.max_new_tokens) if index in chosen else None
+            comparison = compare(target, tokens, beside.token_ids, made.token_ids) if config.check else None
+            replies.append(target.tokenizer.decode(made.token_ids, skip_special_tokens=True))
+            outputs.append(
+                Output(
+                    prompt.prompt_id, prompt.task, turn, tuple(tokens), replies[-1], made, beside, library, comparison
+                )
+            )
+            progress(outputs[-1])
+    return outputs
+
+
+def _encode(target: Target, prompt: Prompt, replies: list[str]) -> list[int]:
+    """Return the tokens of the conversation so far; chat prompts take the tokenizer's template, if it has one."""
+    turn = len(replies)
+    if prompt.chat and target.tokenizer.chat_template:
+        said = [{"role": "user", "content": prompt.turns[0]}]
+        for reply, question in zip(replies, prompt.turns[1:], strict=False):
+            said += [{"role": "assistant", "content": reply}, {"role": "user", "content": question}]
+        text = target.tokenizer.apply_chat_template(said, tokenize=False, add_generation_prompt=True)
+        tokens = target.tokenizer(text, add_special_tokens=False)["input_ids"]
+    else:
+        parts = [part for pair in zip(prompt.turns, replies, strict=False) for part in pair]
+        tokens = target.encode("\n".join([*parts, prompt.turns[turn]]))
+    if not 1 <= len(tokens) < target.positions:
+        where = f"prompt {prompt.prompt_id!r}, turn {turn}"
+        raise InputError(
+            where,
+            f"{len(tokens)} tokens",
+            f"1 to {target.positions - 1} (target {target.name!r} has {target.positions} positions)",
+        )
+    return tokens
+
+
+def _warm_up(target: Target, drafter: Drafter, prompt: Prompt, generation: GenerationConfig) -> None:
+    tokens = _encode(target, prompt, [])
+    few = GenerationConfig(min(16, generation.max_new_tokens), generation.structure)
+    for _ in range(2):
+        generate(target, drafter, tokens, few)
+        plain(target, tokens, few.max_new_tokens)
+
+
+@torch.inference_mode()
+def _library(target: Target, tokens: list[int], max_new_tokens: int) -> Generation:
+    """Decode with transformers' own `generate`, greedily."""
+    started = time.perf_counter()
+    ids = torch.tensor([tokens], device=target.device)
+    room = min(max_new_tokens, target.positions - len(tokens))
+    settings = {"do_sample": False, "max_new_tokens": room, "pad_token_id": min(target.eos_token_ids, default=0)}
+    out = target.model.generate(ids, attention_mask=torch.ones_like(ids), **settings)
+    new = out[0, len(tokens) :].tolist()
+    stop = "eos" if new[-1] in target.eos_token_ids else "length"
+    return Generation(tuple(new), stop, time.perf_counter() - started)
+
+
+def speed(outputs: Sequence[Output]) -> dict[str, float | None]:
+    """Return tokens per second and speedups (ratios of whole wall times, prefill included; None where not measured)."""
+    tokens = sum(len(o.speculative.token_ids) for o in outputs)
+    seconds = sum(o.speculative.seconds for o in outputs)
+    result: dict[str, float | None] = {"tokens_per_second": tokens / seconds}
+    for name in ("plain", "library"):
+        pairs = [(o.speculative, getattr(o, name)) for o in outputs if getattr(o, name) is not None]
+        theirs = sum(len(b.token_ids) for _, b in pairs) / sum(b.seconds for _, b in pairs) if pairs else None
+        ours = sum(len(a.token_ids) for a, _ in pairs) / sum(a.seconds for a, _ in pairs) if pairs else None
+        result[f"{name}_tokens_per_second"] = theirs
+        result[f"{name}_speedup"] = ours / theirs if pairs else None
+    return result
+
+
+def lossless(outputs: Sequence[Output]) -> dict[str, int]:
+    """Return how many prompts were checked, equal, tied, different; a prompt is as good as its worst turn."""
+    order = ("equal", "tie", "different")
+    worst: dict[str, str] = {}
+    for output in outputs:
+        if output.comparison is not None:
+            verdict = output.comparison.verdict
+            worst[output.prompt_id] = max(worst.get(output.prompt_id, "equal"), verdict, key=order.index)
+    counts = Counter(worst.values())
+    return {"checked": len(worst), "equal": counts["equal"], "ties": counts["tie"], "different": counts["different"]}
+
+
+def repeated_share(outputs: Sequence[Output], n: int = 4) -> float | None:
+    """Return the share of n-grams that occurred before in the same output; None without any."""
+    seen = repeated = 0
+    for output in outputs:
+        ids = output.speculative.token_ids
+        grams = [ids[i : i + n] for i in range(len(ids) - n + 1)]
+        seen += len(grams)
+        repeated += len(grams) - len(set(grams))
+    return repeated / seen if seen else None
+
+
+def summary(outputs: Sequence[Output]) -> dict[str, Any]:
+    """Return the keys of `gumiho decode --json` that do not come from the trace."""
+    rates = speed(outputs)
+    return {
+        "new_tokens": sum(len(o.speculative.token_ids) for o in outputs),
+        "tokens_per_second": rates["tokens_per_second"],
+        "baseline_tokens_per_second": rates["plain_tokens_per_second"],
+        "speedup": rates["plain_speedup"],
+        "lossless": lossless(outputs),
+    }

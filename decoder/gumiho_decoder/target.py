@@ -1,0 +1,197 @@
+"""A frozen causal LM: prefill, verify a draft tree in one forward, keep exactly the accepted path.
+
+Only the public interface of transformers is used: a boolean 4-D attention mask, position ids and a `DynamicCache`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from gumiho_theory import InputError
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What one forward of the target says about its rows.
+
+    Attributes
+    ----------
+    logits : Tensor, shape (rows, vocabulary)
+        Next-token logits behind each row, float32.
+    features : Tensor, shape (rows, hidden)
+        Last hidden state of each row, after the final norm: the lm_head's input, which drafters read.
+    """
+
+    logits: torch.Tensor
+    features: torch.Tensor
+
+
+def cache_keyword(model: torch.nn.Module) -> str:
+    """Return the name under which this model's `forward` takes a cache: it changed within transformers 5."""
+    return "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
+
+
+class Target:
+    """A causal LM of transformers with its tokenizer, and the cache of one sequence.
+
+    Attributes
+    ----------
+    model : transformers.PreTrainedModel
+    tokenizer : transformers.PreTrainedTokenizerBase
+    name : str
+        What it was loaded from, for the records.
+    length : int
+        Tokens whose keys and values are in the cache.
+    """
+
+    def __init__(self, model, tokenizer, name: str) -> None:
+        self.model = model.eval().requires_grad_(False)
+        self.tokenizer = tokenizer
+        self.name = name
+        self.config = model.config.get_text_config()
+        self.cache = None
+        self._cache_keyword = cache_keyword(model)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model's first weights are."""
+        return self.model.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of the weights."""
+        return self.model.dtype
+
+    @property
+    def hidden_size(self) -> int:
+        """Width H of the features."""
+        return self.config.hidden_size
+
+    @property
+    def vocab_size(self) -> int:
+        """Rows of the lm_head."""
+        return self.model.get_output_embeddings().weight.shape[0]
+
+    @property
+    def positions(self) -> int:
+        """Most tokens a sequence may hold."""
+        return self.config.max_position_embeddings
+
+    @property
+    def eos_token_ids(self) -> frozenset[int]:
+        """Tokens that end an output, as `generate` would take them."""
+        ids = self.model.generation_config.eos_token_id
+        if ids is None:
+            return frozenset()
+        return frozenset([ids] if isinstance(ids, int) else ids)
+
+    @property
+    def length(self) -> int:
+        """Tokens whose keys and values are in the cache."""
+        return 0 if self.cache is None else self.cache.get_seq_length()
+
+    def encode(self, prompt: str) -> list[int]:
+        """Return the prompt's token ids, as the tokenizer makes them."""
+        return self.tokenizer(prompt)["input_ids"]
+
+    def prefill(self, tokens: Sequence[int]) -> Verified:
+        """Start a sequence: read the prompt, keep its keys and values.
+
+        Returns
+        -------
+        Verified
+            `logits` of the last token only (1 row), `features` of every token (one row each).
+
+        Raises
+        ------
+        InputError
+            No token, or more tokens than the model has positions.
+        """
+        from transformers import DynamicCache
+
+        if not 1 <= len(tokens) <= self.positions:
+            raise InputError("prompt", f"{len(tokens)} tokens", f"1 to {self.positions}")
+        self.cache = DynamicCache(config=self.model.config)
+        ids = torch.tensor([list(tokens)], device=self.device)
+        out = self._forward(input_ids=ids, output_hidden_states=True, logits_to_keep=1)
+        return Verified(out.logits[0].float(), out.hidden_states[-1][0])
+
+    def verify(self, tokens: torch.Tensor, ancestors: torch.Tensor, depths: torch.Tensor) -> Verified:
+        """Read all nodes of a draft tree at once, each seeing the verified text and its own ancestors only.
+
+        Parameters
+        ----------
+        tokens : Tensor, shape (nodes,)
+            Node tokens; node 0 is the root, the last verified token, whose keys and values are not in the cache yet.
+        ancestors : bool Tensor, shape (nodes, nodes)
+            True where the column's node is the row's ancestor or the row itself.
+        depths : Tensor, shape (nodes,)
+            Distance from the root.
+
+        Returns
+        -------
+        Verified
+            One row a node.
+        """
+        past, nodes = self.length, len(tokens)
+        mask = torch.ones(1, 1, nodes, past + nodes, dtype=torch.bool, device=self.device)
+        mask[0, 0, :, past:] = ancestors
+        out = self._forward(
+            input_ids=tokens[None],
+            attention_mask=mask,
+            position_ids=(past + depths)[None],
+            output_hidden_states=True,
+        )
+        return Verified(out.logits[0].float(), out.hidden_states[-1][0])
+
+    def keep(self, nodes: int, path: Sequence[int]) -> None:
+        """Of the `nodes` rows just verified keep those of `path` (root first, ascending), and forget the others."""
+        start = self.length - nodes
+        if list(path) != list(range(len(path))):
+            rows = torch.tensor(path, device=self.device) + start
+            for layer in self.cache.layers:
+                for states in (layer.keys, layer.values):
+                    # Layers may live on several devices; the gather copies before the write, so overlap is safe.
+                    states[:, :, start : start + len(path)] = states[:, :, rows.to(states.device)]
+        self.cache.crop(len(path) - nodes)  # a number below 0: that many from the end
+
+    def step(self, token: int) -> torch.Tensor:
+        """Plain decoding: read one token, return the next-token logits, shape (vocabulary,), float32."""
+        ids = torch.tensor([[token]], device=self.device)
+        return self._forward(input_ids=ids).logits[0, -1].float()
+
+    def _forward(self, **arguments):
+        return self.model(**arguments, **{self._cache_keyword: self.cache}, use_cache=True)
+
+
+def load_target(name: str, device: str = "cpu", dtype: str = "float32") -> Target:
+    """Load a target: `tiny` (embedded), a Hugging Face folder or id.
+
+    Raises
+    ------
+    InputError
+        Nothing loadable there, or a model kind whose cache cannot hold a draft tree.
+    """
+    from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache
+    from transformers.cache_utils import DynamicLayer
+
+    from gumiho_decoder.tiny import embedded
+
+    path = embedded("target") if name == "tiny" else name
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(path)
+        model = AutoModelForCausalLM.from_pretrained(path, dtype=getattr(torch, dtype))
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(
+            f"target {name!r}", str(error).split("\n")[0], "a causal LM's folder or id, or 'tiny'"
+        ) from error
+    # Only a layer that keeps every token's keys and values can be cut back to an accepted path.
+    kinds = {type(layer) for layer in DynamicCache(config=model.config).layers}
+    if kinds != {DynamicLayer}:
+        found = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise InputError(f"target {name!r}", f"cache layers of kind {found}", "full attention (DynamicLayer) in all")
+    return Target(model.to(device), tokenizer, name)

@@ -1,0 +1,152 @@
+"""`gumiho decode` as its user meets it, on a small random pair in folders; and every kind of bad input."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from gumiho_decoder.cli import main
+from gumiho_decoder.data import train_tokenizer
+from gumiho_decoder.drafters.gumiho_model import GumihoConfig, GumihoModel
+from gumiho_decoder.target import load_target
+from gumiho_theory import Trace
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pair")
+    tokenizer = train_tokenizer(["def f(x):\n    return x\n"] * 5, 280)
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        max_position_embeddings=128,
+        initializer_range=0.5,
+        bos_token_id=None,
+        eos_token_id=0,
+        pad_token_id=None,
+    )
+    LlamaForCausalLM(config).save_pretrained(folder / "target")
+    tokenizer.save_pretrained(folder / "target")
+    target = load_target(str(folder / "target"))
+    for name, changes in (("drafter", {}), ("wide", {"hidden_size": 64}), ("words", {"vocab_size": 99})):
+        GumihoModel(GumihoConfig.for_target(target, **changes)).save_pretrained(folder / name)
+    (folder / "prompts.jsonl").write_text('{"prompt": "def f("}\n{"prompt": "return", "task": "t"}\n')
+    (folder / "long.jsonl").write_text(json.dumps({"prompt": "é" * 100}) + "\n")
+    (folder / "empty.jsonl").write_text("")
+    return folder
+
+
+@pytest.fixture
+def call(pair, monkeypatch, capsys):
+    """Run `gumiho` in the pair's folder; returns exit status, stdout, stderr."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.chdir(pair)
+        monkeypatch.setattr("sys.argv", ["gumiho", *arguments])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = capsys.readouterr()
+        return ended.value.code, out, err
+
+    return run
+
+
+PAIR = ("decode", "--target", "target", "--drafter", "drafter")
+
+
+@pytest.mark.parametrize("structure", ["chain:7", "tree:total=16,top_k=3,mlp_topk=4"])
+def test_decode_prints_the_contracts_keys_and_writes_the_trace(structure, call, tmp_path):
+    trace = tmp_path / "t.parquet"
+    code, out, _ = call(
+        *(*PAIR, "--prompts", "prompts.jsonl", "--max-new-tokens", "30", "--structure", structure),
+        *("--check-lossless", "--outputs", "--json", "-o", str(trace)),
+    )
+    result = json.loads(out)
+    assert code == 0
+    assert result["lossless"] == {"checked": 2, "equal": 2, "ties": 0, "different": 0}
+    assert result["tau"] == Trace.read(trace).tau()
+    assert result["cycles"] == Trace.read(trace).n_cycles
+    assert result["new_tokens"] == sum(len(o["token_ids"]) for o in result["outputs"])
+    assert result["speedup"] == pytest.approx(result["tokens_per_second"] / result["baseline_tokens_per_second"])
+    assert {"prompt_id", "token_ids", "text", "stop_reason"} <= result["outputs"][0].keys()
+    assert "micro" in result["tau_convention"]
+    assert Trace.read(trace).provenance["target"] == "target"
+
+
+def test_decode_without_baseline_leaves_speed_out(call):
+    code, out, _ = call(*PAIR, "--prompts", "prompts.jsonl", "--max-new-tokens", "5", "--limit", "1", "--json")
+    result = json.loads(out)
+    assert code == 0
+    assert result["speedup"] is None
+    assert result["baseline_tokens_per_second"] is None
+    assert result["lossless"]["checked"] == 0
+    assert "outputs" not in result
+
+
+def test_decode_prints_a_table_for_people(call):
+    code, out, _ = call(*PAIR, "--prompts", "prompts.jsonl", "--max-new-tokens", "5", "--outputs")
+    assert code == 0
+    assert "tau_convention" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--prompts", "empty.jsonl"), ("empty.jsonl", "no prompt")),
+        (("--prompts", "none.jsonl"), ("none.jsonl",)),
+        (("--prompts", "long.jsonl"), ("prompt '1'", "200 tokens", "1 to 127")),
+        (("--prompts", "prompts.jsonl", "--drafter", "wide"), ("hidden_size", "64", "32")),
+        (("--prompts", "prompts.jsonl", "--drafter", "words"), ("vocab_size", "99")),
+        (("--prompts", "prompts.jsonl", "--drafter", "nowhere"), ("nowhere",)),
+        (("--prompts", "prompts.jsonl", "--drafter", "tiny:medusa"), ("tiny:medusa",)),
+        (("--prompts", "prompts.jsonl", "--target", "nowhere"), ("nowhere",)),
+        (("--prompts", "prompts.jsonl", "--structure", "ring:3"), ("ring:3",)),
+        (("--prompts", "prompts.jsonl", "--structure", "chain:8"), ("chain:8", "at most 7")),
+        (("--prompts", "prompts.jsonl", "--structure", "auto"), ("auto",)),
+        (("--prompts", "prompts.jsonl", "--temperature", "0.7"), ("--temperature", "0.7")),
+        (("--prompts", "prompts.jsonl", "--dtype", "int8"), ("--dtype", "int8")),
+        (("--prompts", "prompts.jsonl", "--device", "nowhere"), ("--device", "nowhere")),
+        (("--prompts", "prompts.jsonl", "-o", "no/such/folder/t.parquet"), ("no/such/folder",)),
+        (("--prompts", "prompts.jsonl", "--max-new-tokens", "0"), ("--max-new-tokens", "0")),
+        (("--prompts", "prompts.jsonl", "--limit", "x"), ("--limit", "x")),
+        (("--prompts", "prompts.jsonl", "--no-such-option"), ("--no-such-option",)),
+        ((), ("--prompts",)),
+    ],
+)
+def test_bad_input_exits_2_with_one_line_that_names_it(arguments, words, call):
+    code, out, err = call(*PAIR, *arguments, "--json")
+    assert (code, out) == (2, "")
+    lines = [line for line in err.splitlines() if line.startswith("error: ")]
+    assert len(lines) == 1
+    assert "Traceback" not in err
+    for word in words:
+        assert word in lines[0]
+
+
+def test_a_run_cut_short_keeps_the_cycles_it_had(call, tmp_path, monkeypatch):
+    import gumiho_decoder.run as module
+
+    whole, calls = module.generate, []
+
+    def cut(*arguments):
+        calls.append(arguments)
+        if len(calls) > 3:  # two to warm up, then the first prompt
+            raise KeyboardInterrupt
+        return whole(*arguments)
+
+    monkeypatch.setattr(module, "generate", cut)
+    trace = tmp_path / "t.parquet"
+    code, _, err = call(*PAIR, "--prompts", "prompts.jsonl", "--max-new-tokens", "20", "-o", str(trace))
+    kept = Trace.read(trace)
+    assert code == 130
+    assert kept.prompts == ("1",)
+    assert kept.provenance["complete"] is False
+    assert str(trace) in err

@@ -1,0 +1,176 @@
+"""Exactness: every structure gives plain greedy decoding's tokens, and stops where it stops."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from fakes import VOCAB, ScriptedDrafter, random_drafter, random_target
+from gumiho_decoder.loop import GenerationConfig, generate, plain, shrunk
+from gumiho_decoder.recorder import Recorder
+from gumiho_theory import ChainStructure, DynamicTree, InputError, Structure
+
+STRUCTURES = [
+    "chain:0",
+    "chain:1",
+    "chain:3",
+    "chain:7",
+    "tree:total=8,top_k=1,depth=7,mlp_topk=1",
+    "tree:total=20,top_k=4,depth=7,mlp_topk=6",
+    "tree:total=64,top_k=14,depth=7,mlp_topk=35",
+    "tree:total=3,top_k=9,depth=5,mlp_topk=9",
+    "tree:total=12,top_k=5,depth=1,mlp_topk=5",
+]
+
+
+def reference(target, prompt, count):
+    """The slow twin: no cache, the whole text read anew for each token."""
+    tokens = list(prompt)
+    for _ in range(count):
+        tokens.append(int(target.model(torch.tensor([tokens])).logits[0, -1].argmax()))
+    return tuple(tokens[len(prompt) :])
+
+
+def test_plain_decoding_equals_reading_the_whole_text_for_each_token(target, prompt):
+    assert plain(target, prompt, 40).token_ids == reference(target, prompt, 40)
+
+
+def test_plain_decoding_equals_transformers_generate(target, prompt):
+    ids = torch.tensor([prompt])
+    out = target.model.generate(
+        ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=40, pad_token_id=0
+    )
+    assert plain(target, prompt, 40).token_ids == tuple(out[0, len(prompt) :].tolist())
+
+
+@pytest.mark.parametrize("structure", STRUCTURES)
+@pytest.mark.parametrize("seed", range(3))
+def test_every_structure_gives_the_plain_tokens(structure, seed, prompt):
+    target = random_target(seed)
+    drafter = random_drafter(target, seed)
+    config = GenerationConfig(50, Structure.parse(structure))
+    assert generate(target, drafter, prompt, config).token_ids == plain(target, prompt, 50).token_ids
+
+
+@pytest.mark.parametrize("heads", [(1, 0), (1, 3), (3, 0), (3, 2), (2, 1)])
+@pytest.mark.parametrize("tree", [False, True])
+def test_every_split_of_serial_and_parallel_positions_gives_the_plain_tokens(heads, tree, target, prompt):
+    serial, parallel = heads
+    drafter = random_drafter(target, serial_steps=serial, parallel_heads=parallel, serial_layers=1)
+    depth = serial + parallel
+    structure = DynamicTree(total=16, top_k=3, depth=depth, mlp_topk=4) if tree else ChainStructure(depth)
+    out = generate(target, drafter, prompt, GenerationConfig(40, structure))
+    assert out.token_ids == plain(target, prompt, 40).token_ids
+
+
+@pytest.mark.parametrize("wrong", [2, 3, 5, 11, 1000])
+def test_a_drafter_that_is_often_right_gives_the_plain_tokens_in_fewer_cycles(wrong, target, prompt):
+    expected = plain(target, prompt, 60).token_ids
+    recorder = Recorder()
+    drafter = ScriptedDrafter([*prompt, *expected, *[0] * 9], wrong)
+    out = generate(target, drafter, prompt, GenerationConfig(60, ChainStructure(7)), recorder.prompt("a", None, 0))
+    trace = recorder.trace({})
+    assert out.token_ids == expected
+    assert trace.committed.sum() == 59  # prefill's token belongs to no cycle
+    assert (trace.accepted <= wrong - 1).all()
+    if wrong == 1000:
+        assert trace.n_cycles == 8  # 59 tokens at 8 a cycle
+
+
+@pytest.mark.parametrize("at", range(12))
+def test_an_accepted_eos_ends_the_output_there_and_censors_the_cycle(at, prompt):
+    free = plain(random_target(3), prompt, 40).token_ids
+    eos = free[at]
+    target = random_target(3, eos=eos)
+    first = free.index(eos)
+    expected = plain(target, prompt, 40)
+    assert (expected.token_ids, expected.stop_reason) == (free[: first + 1], "eos")
+    recorder = Recorder()
+    drafter = ScriptedDrafter([*prompt, *free], 1000)
+    out = generate(target, drafter, prompt, GenerationConfig(40, ChainStructure(7)), recorder.prompt("a", None, 0))
+    assert (out.token_ids, out.stop_reason) == (expected.token_ids, "eos")
+    if first:  # else prefill's own token ended it, before any cycle
+        trace = recorder.trace({})
+        depth = (first - 1) % 8 + 1  # place of the EOS among the last cycle's up to eight tokens
+        assert trace.stop_reason[-1] == "eos"
+        assert trace.committed[-1] == depth
+        assert trace.censored_at[-1] == (
+            depth if depth <= 7 else -1
+        )  # as the bonus token it ends a cycle known in full
+        assert trace.accepted[-1] == min(depth, 7)
+
+
+@pytest.mark.parametrize("limit", range(1, 12))
+def test_max_new_tokens_cuts_the_output_but_not_the_accepted_length(limit, target, prompt):
+    expected = plain(target, prompt, 30).token_ids
+    recorder = Recorder()
+    drafter = ScriptedDrafter([*prompt, *expected], 1000)
+    out = generate(target, drafter, prompt, GenerationConfig(limit, ChainStructure(7)), recorder.prompt("a", None, 0))
+    assert (out.token_ids, out.stop_reason) == (expected[:limit], "length")
+    if limit > 1:
+        trace = recorder.trace({})
+        assert trace.accepted.tolist() == [7] * trace.n_cycles
+        assert trace.committed.sum() == limit - 1
+        assert (trace.censored_at == -1).all()
+
+
+def test_an_eos_behind_the_cut_still_censors_the_accepted_length(prompt):
+    free = plain(random_target(3), prompt, 40).token_ids
+    at = next(i for i in range(3, 8) if free[i] not in free[:i])
+    target = random_target(3, eos=free[at])
+    recorder = Recorder()
+    drafter = ScriptedDrafter([*prompt, *free], 1000)
+    out = generate(target, drafter, prompt, GenerationConfig(2, ChainStructure(7)), recorder.prompt("a", None, 0))
+    trace = recorder.trace({})
+    assert (out.token_ids, out.stop_reason) == (free[:2], "length")
+    assert (trace.accepted[0], trace.censored_at[0], trace.committed[0]) == (at, at, 1)
+
+
+@pytest.mark.parametrize("positions", range(9, 30))
+@pytest.mark.parametrize("tree", [False, True])
+def test_the_end_of_the_context_ends_the_output_and_shrinks_the_draft(positions, tree, prompt):
+    target = random_target(1, positions=positions)
+    structure = DynamicTree(total=20, top_k=4, depth=7, mlp_topk=6) if tree else ChainStructure(7)
+    recorder = Recorder()
+    out = generate(
+        target, random_drafter(target), prompt, GenerationConfig(100, structure), recorder.prompt("a", None, 0)
+    )
+    expected = plain(target, prompt, 100)
+    assert out.token_ids == expected.token_ids
+    assert len(out.token_ids) == positions - len(prompt)
+    assert (out.stop_reason, expected.stop_reason) == ("context", "context")
+    if positions > 9:
+        trace = recorder.trace({})
+        assert (trace.position + trace.drafted < positions).all()
+        shrunk_rows = trace.drafted < 7
+        assert (trace.censored_at[shrunk_rows] == trace.drafted[shrunk_rows]).all()
+        assert (trace.censored_at[~shrunk_rows] == -1).all()
+
+
+def test_a_prompt_that_leaves_no_position_free_is_refused():
+    target = random_target(positions=8)
+    for prompt in ([], [1] * 8, [1] * 9):
+        with pytest.raises(InputError, match="prompt"):
+            generate(target, random_drafter(target), prompt, GenerationConfig(4))
+
+
+def test_shrinking_keeps_the_kind_of_structure_while_there_is_room():
+    tree = DynamicTree(total=20, top_k=4, depth=7, mlp_topk=6)
+    assert shrunk(tree, 9) == tree
+    assert shrunk(tree, 3) == DynamicTree(total=20, top_k=4, depth=3, mlp_topk=6)
+    assert shrunk(tree, 0) == ChainStructure(0)
+    assert shrunk(ChainStructure(5), 2) == ChainStructure(2)
+
+
+def test_structures_that_the_decoder_does_not_know_are_refused():
+    with pytest.raises(InputError, match="structure"):
+        GenerationConfig(4, Structure.parse("auto"))
+    target = random_target()
+    with pytest.raises(InputError, match="depth 8"):
+        generate(target, random_drafter(target), [1, 2], GenerationConfig(4, ChainStructure(8)))
+
+
+def test_vocabulary_is_used_by_the_random_target(prompt):
+    """The exactness tests mean little if the text settles on one token."""
+    assert len(set(plain(random_target(), prompt, 50).token_ids)) > 10
+    assert VOCAB > 50

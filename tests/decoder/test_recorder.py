@@ -1,0 +1,68 @@
+"""What a trace row says is what happened."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from fakes import ScriptedDrafter, random_drafter
+from gumiho_decoder.loop import GenerationConfig, generate, plain
+from gumiho_decoder.recorder import Recorder, environment
+from gumiho_theory import ChainStructure, Structure, Trace
+
+
+def record(target, drafter, prompt, structure, count=50):
+    recorder = Recorder()
+    out = generate(target, drafter, prompt, GenerationConfig(count, structure), recorder.prompt("a", "task", 0))
+    return recorder.trace({"structure": str(structure)}), out
+
+
+@pytest.mark.parametrize("structure", ["chain:7", "tree:total=30,top_k=5,depth=7,mlp_topk=8"])
+def test_rows_agree_with_the_text_read_anew(structure, target, prompt):
+    trace, out = record(target, random_drafter(target), prompt, Structure.parse(structure))
+    tokens = [*prompt, *out.token_ids]
+    p_target = target.model(torch.tensor([tokens])).logits[0].softmax(-1)
+    assert trace.position.tolist() == (len(prompt) + np.cumsum([0, *trace.committed[:-1]])).tolist()
+    assert trace.committed.sum() == len(out.token_ids) - 1
+    for row in range(trace.n_cycles):
+        reached = min(trace.accepted[row] + 1, trace.drafted[row])
+        for depth in range(1, trace.drafted[row] + 1):
+            at = trace.position[row] + depth
+            if depth > reached:
+                assert trace.rank[row, depth - 1] == 0
+                assert np.isnan(trace.q_draft[row, depth - 1])
+                assert np.isnan(trace.p_target[row, depth - 1])
+            elif at < len(tokens):  # the last cycle's verified length may reach behind the cut
+                expected = float(p_target[at - 1, tokens[at]])
+                assert trace.p_target[row, depth - 1] == pytest.approx(expected, abs=1e-4)
+                assert trace.rank[row, depth - 1] >= 1
+
+
+def test_in_a_chain_what_is_accepted_has_rank_one_and_what_is_refused_has_not(target, prompt):
+    trace, _ = record(target, random_drafter(target), prompt, ChainStructure(7), 120)
+    risk = trace.at_risk()
+    hit = risk & (trace.accepted[:, None] >= np.arange(1, 8))
+    assert hit.any()
+    assert (trace.rank[hit] == 1).all()
+    assert (trace.rank[risk & ~hit] > 1).all()
+
+
+def test_times_are_measured_and_the_trace_survives_its_file(target, prompt, tmp_path):
+    script = [*prompt, *plain(target, prompt, 50).token_ids]
+    trace, _ = record(target, ScriptedDrafter(script, 4), prompt, ChainStructure(5))
+    for part in (trace.draft_seconds, trace.verify_seconds, trace.other_seconds):
+        assert (part > 0).all()
+    trace.write(tmp_path / "t.parquet")
+    again = Trace.read(tmp_path / "t.parquet")
+    assert again.tau() == trace.tau()
+    assert again.provenance["structure"] == "chain:5"
+    assert np.array_equal(again.rank, trace.rank)
+
+
+def test_provenance_names_versions_device_and_arguments():
+    facts = environment(torch.device("cpu"), torch.float32)
+    assert facts["torch"] == torch.__version__
+    assert facts["dtype"] == "float32"
+    for key in ("transformers", "python", "device", "threads", "arguments"):
+        assert facts[key] is not None

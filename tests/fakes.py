@@ -1,0 +1,82 @@
+"""Small random models, and a drafter that follows a script; used by the decoder's tests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from gumiho_decoder.drafters import Draft
+from gumiho_decoder.drafters.gumiho import GumihoDrafter
+from gumiho_decoder.drafters.gumiho_model import GumihoConfig, GumihoModel
+from gumiho_decoder.target import Target
+from gumiho_theory import ChainStructure, DraftTree
+
+VOCAB = 61
+
+
+@dataclass
+class FakeTokenizer:
+    """Characters are tokens; no chat template."""
+
+    chat_template: str | None = None
+
+    def __call__(self, text: str, **_: object) -> dict[str, list[int]]:
+        return {"input_ids": [ord(c) % VOCAB for c in text]}
+
+    def decode(self, ids, **_: object) -> str:
+        return "".join(chr(65 + i) for i in ids)
+
+
+def random_target(seed: int = 0, *, positions: int = 256, eos: int | None = None, spread: float = 1.0) -> Target:
+    """A random LLaMA with grouped-query attention whose greedy text does not settle at once."""
+    torch.manual_seed(seed)
+    config = LlamaConfig(
+        vocab_size=VOCAB,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=positions,
+        initializer_range=spread,
+        bos_token_id=None,
+        eos_token_id=eos,
+        pad_token_id=None,
+    )
+    return Target(LlamaForCausalLM(config), FakeTokenizer(), "random")
+
+
+def random_drafter(target: Target, seed: int = 0, **changes: int) -> GumihoDrafter:
+    torch.manual_seed(seed)
+    model = GumihoModel(GumihoConfig.for_target(target, **changes))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.normal_(std=0.15)  # zero-initialised heads would all draft the same token
+    return GumihoDrafter(model, target, "random")
+
+
+class ScriptedDrafter:
+    """Drafts the true continuation, known beforehand, with every `wrong`-th token of the sequence replaced."""
+
+    name = "scripted"
+
+    def __init__(self, sequence: list[int], wrong: int) -> None:
+        self.sequence, self.wrong = sequence, wrong
+
+    def start(self, tokens, features) -> None:
+        self.tokens = list(tokens)
+        assert len(features) == len(tokens) - 1
+
+    def advance(self, tokens, features) -> None:
+        assert len(features) == len(tokens)
+        self.tokens += tokens
+
+    def propose(self, structure: ChainStructure) -> Draft:
+        n = len(self.tokens)
+        script = (self.sequence + [0] * structure.length)[n : n + structure.length]
+        drafted = [(t + 1) % VOCAB if (n + i) % self.wrong == 0 else t for i, t in enumerate(script)]
+        log_q = torch.full((structure.length, VOCAB), -1.0)
+        row = (*range(structure.length), -1)
+        return Draft(DraftTree.chain(structure.length), torch.tensor([self.tokens[-1], *drafted]), log_q, row)

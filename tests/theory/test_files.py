@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gumiho_theory import InputError
+from gumiho_theory.files import read_json, write_atomically, write_json
+
+
+def test_json_round_trip_leaves_only_the_file(tmp_path: Path) -> None:
+    write_json(tmp_path / "a.json", {"x": [1, 2.5, None], "y": "é"})
+    assert read_json(tmp_path / "a.json") == {"x": [1, 2.5, None], "y": "é"}
+    assert [p.name for p in tmp_path.iterdir()] == ["a.json"]
+
+
+def test_failed_write_keeps_the_old_file_and_leaves_no_temporary(tmp_path: Path) -> None:
+    path = tmp_path / "a.bin"
+    path.write_bytes(b"old")
+
+    def fail(file: object) -> None:
+        raise RuntimeError("half way")
+
+    with pytest.raises(RuntimeError):
+        write_atomically(path, fail)
+    assert path.read_bytes() == b"old"
+    assert [p.name for p in tmp_path.iterdir()] == ["a.bin"]
+
+
+def test_nan_is_refused_and_the_old_file_kept(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text("{}")
+    with pytest.raises(InputError, match="a.json"):
+        write_json(path, {"x": float("nan")})
+    assert path.read_text() == "{}"
+
+
+@pytest.mark.parametrize("name", ["missing/a.json", "file/a.json", ".", "nul\0l"])
+def test_file_that_cannot_be_written_is_an_input_error(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError):
+        write_json(f"{tmp_path}/{name}", {})
+
+
+def test_written_files_follow_the_umask_like_any_other_file(tmp_path: Path) -> None:
+    (tmp_path / "plain").write_text("")
+    write_json(tmp_path / "a.json", {})
+    assert (tmp_path / "a.json").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"[1]",
+        b"{",
+        b"\xff\xfe",
+        b'{"x": NaN}',
+        b'{"x": -Infinity}',
+        b"[" * 100_000,
+        b'{"x": ' + b"9" * 9999 + b"}",
+    ],
+    ids=["empty", "list", "cut", "not utf-8", "nan", "infinity", "deep", "endless integer"],
+)
+def test_what_is_not_one_json_object_is_refused_with_its_path(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        read_json(path)
+    assert str(path) in str(caught.value)
+
+
+def test_reading_is_bounded(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps({"x": "y" * 100}))
+    with pytest.raises(InputError, match="at most 50 bytes"):
+        read_json(path, max_bytes=50)
+
+
+@pytest.mark.parametrize("name", ["missing.json", ".", "nul\0l"])
+def test_file_that_cannot_be_read_is_an_input_error(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError):
+        read_json(f"{tmp_path}/{name}")

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gumiho_theory import CostProfile, InputError
+
+PROFILE = CostProfile(
+    target="tiny",
+    drafter="tiny:gumiho",
+    device="cpu",
+    dtype="float32",
+    baseline_seconds=0.010,
+    verify_nodes=(1, 8, 16),
+    verify_seconds=(0.010, 0.012, 0.020),
+    draft_serial_seconds=0.001,
+    draft_parallel_seconds=0.002,
+    serial_steps=2,
+    other_seconds=0.0005,
+)
+
+
+def test_json_and_file_lead_back_to_the_same_profile(tmp_path: Path) -> None:
+    assert CostProfile.from_json(json.loads(json.dumps(PROFILE.to_json()))) == PROFILE
+    PROFILE.write(tmp_path / "p.json")
+    assert CostProfile.read(tmp_path / "p.json") == PROFILE
+    assert PROFILE.to_json()["schema"] == "gumiho.cost_profile/1"
+
+
+def test_unknown_keys_of_a_later_minor_version_are_ignored() -> None:
+    assert CostProfile.from_json({**PROFILE.to_json(), "schema": "gumiho.cost_profile/1.2", "watts": 3}) == PROFILE
+
+
+def test_verification_time_is_linear_between_measured_points_only() -> None:
+    assert PROFILE.verify_at(8) == 0.012
+    assert PROFILE.verify_at(12) == pytest.approx(0.016)
+    for nodes in (0, 17, float("nan")):
+        with pytest.raises(InputError, match="1 to 16, as measured"):
+            PROFILE.verify_at(nodes)
+
+
+@pytest.mark.parametrize(("depth", "milliseconds"), [(0, 0), (1, 1), (2, 2), (3, 4), (7, 4)])
+def test_parallel_heads_cost_the_same_at_every_depth_behind_the_serial_steps(depth: int, milliseconds: float) -> None:
+    assert PROFILE.draft_seconds(depth) == pytest.approx(milliseconds / 1000)
+
+
+def test_without_parallel_heads_every_depth_is_a_serial_step() -> None:
+    serial = replace(PROFILE, draft_parallel_seconds=0.0)
+    assert serial.draft_seconds(7) == pytest.approx(0.007)
+
+
+def test_speedup_is_tau_plain_steps_for_the_time_of_a_cycle() -> None:
+    cycle = 0.002 + 0.002 + 0.012 + 0.0005
+    assert PROFILE.cycle_seconds(7, 8) == pytest.approx(cycle)
+    assert PROFILE.speedup(3.3, 7, 8) == pytest.approx(3.3 * 0.010 / cycle)
+
+
+@pytest.mark.parametrize("tau", [0.9, 8.1, float("nan")])
+def test_a_tau_that_the_depth_cannot_give_is_refused(tau: float) -> None:
+    with pytest.raises(InputError, match="tau"):
+        PROFILE.speedup(tau, 7, 8)
+
+
+def test_a_negative_depth_is_refused() -> None:
+    with pytest.raises(InputError, match="depth"):
+        PROFILE.cycle_seconds(-1, 8)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("target", 3),
+        ("baseline_seconds", 0),
+        ("baseline_seconds", float("nan")),
+        ("baseline_seconds", "fast"),
+        ("draft_serial_seconds", -1),
+        ("draft_parallel_seconds", True),
+        ("other_seconds", float("inf")),
+        ("serial_steps", 1.5),
+        ("serial_steps", -1),
+        ("verify_nodes", [1, 1, 2]),
+        ("verify_nodes", [0, 1, 2]),
+        ("verify_nodes", [1, 2]),
+        ("verify_nodes", []),
+        ("verify_nodes", "1,2,3"),
+        ("verify_seconds", [1, 1, 0]),
+        ("verify_seconds", [1, 1, None]),
+    ],
+)
+def test_a_bad_value_is_refused_by_the_name_of_its_field(tmp_path: Path, field: str, value: object) -> None:
+    path = tmp_path / "p.json"
+    path.write_text(json.dumps({**PROFILE.to_json(), field: value}))
+    with pytest.raises(InputError) as caught:
+        CostProfile.read(path)
+    assert str(path) in str(caught.value)
+    # NaN and infinity are stopped as JSON already, before the field is looked at.
+    assert field in str(caught.value) or "is not JSON" in str(caught.value)
+
+
+def test_a_missing_key_and_another_schema_are_refused() -> None:
+    data = PROFILE.to_json()
+    with pytest.raises(InputError, match="schema"):
+        CostProfile.from_json({**data, "schema": "gumiho.cost_profile/2"})
+    del data["device"]
+    with pytest.raises(InputError, match="device"):
+        CostProfile.from_json(data)

@@ -1,0 +1,39 @@
+"""Theory and shared vocabulary of speculative decoding: rates, draft trees, structures, costs, traces."""
+
+from __future__ import annotations
+
+from gumiho_theory.counts import AcceptanceCounts
+from gumiho_theory.errors import InputError
+from gumiho_theory.every_position import EveryPositionLog
+from gumiho_theory.profile import CostProfile
+from gumiho_theory.rates import (
+    conditional_to_survival,
+    expected_accepted,
+    length_pmf,
+    sensitivity,
+    survival_to_conditional,
+    tau,
+)
+from gumiho_theory.structure import AutoStructure, ChainStructure, DynamicTree, StaticTree, Structure
+from gumiho_theory.trace import Trace
+from gumiho_theory.tree import DraftTree
+
+__all__ = [
+    "AcceptanceCounts",
+    "AutoStructure",
+    "ChainStructure",
+    "CostProfile",
+    "DraftTree",
+    "DynamicTree",
+    "EveryPositionLog",
+    "InputError",
+    "StaticTree",
+    "Structure",
+    "Trace",
+    "conditional_to_survival",
+    "expected_accepted",
+    "length_pmf",
+    "sensitivity",
+    "survival_to_conditional",
+    "tau",
+]

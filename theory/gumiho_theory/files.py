@@ -1,0 +1,112 @@
+"""Reading JSON within bounds and writing files so that a failure leaves the old file whole."""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from gumiho_theory.errors import InputError
+
+PathLike = str | os.PathLike[str]
+
+MAX_JSON_BYTES = 64 * 2**20
+
+
+def reason(error: BaseException) -> str:
+    """Return why an operating-system call failed, without the path that the message already names."""
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+
+def write_atomically(path: PathLike, write: Callable[[BinaryIO], object]) -> None:
+    """Write a file through a temporary file in the same folder, then rename it into place.
+
+    Parameters
+    ----------
+    path : path-like
+        The file to write. Its folder must exist.
+    write : callable
+        Called with the open binary file.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be written; a file that stood there is left as it was.
+    """
+    target = Path(path)
+    temporary = target.parent / f".gumiho-{uuid.uuid4().hex}.tmp"
+    try:
+        try:
+            with open(temporary, "xb") as file:
+                write(file)
+                file.flush()
+                # Renaming before the bytes are on disk could leave an empty file after a power cut.
+                os.fsync(file.fileno())
+            os.replace(temporary, target)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(path, reason(error), "a file that can be written in an existing folder") from error
+    except ValueError as error:
+        if "\0" not in str(path):
+            raise
+        raise InputError(repr(path), "a null character", "a usable file name") from error
+
+
+def write_json(path: PathLike, value: Mapping[str, Any]) -> None:
+    """Write one JSON object atomically (UTF-8, indented, no NaN or infinity).
+
+    Raises
+    ------
+    InputError
+        When the value is not finite JSON or the file cannot be written.
+    """
+    text = dumps_json(str(path), value, indent=2) + "\n"
+    write_atomically(path, lambda file: file.write(text.encode("utf-8")))
+
+
+def dumps_json(place: str, value: Mapping[str, Any], indent: int | None = None) -> str:
+    """Return `value` as JSON text; values that JSON has no form for raise InputError naming `place`."""
+    try:
+        return json.dumps(value, indent=indent, allow_nan=False, ensure_ascii=True)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(place, error, "values that JSON can hold (finite numbers)") from error
+
+
+def read_json(path: PathLike, max_bytes: int = MAX_JSON_BYTES) -> dict[str, Any]:
+    """Read one JSON object from a file of at most `max_bytes` bytes.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read, is too large, is not UTF-8 JSON or is not an object.
+    """
+    try:
+        with open(path, "rb") as file:
+            data = file.read(max_bytes + 1)
+    except OSError as error:
+        raise InputError(path, reason(error), "a readable JSON file") from error
+    except ValueError as error:
+        raise InputError(repr(path), "a null character", "a usable file name") from error
+    if len(data) > max_bytes:
+        raise InputError(path, f"more than {max_bytes} bytes", f"a JSON file of at most {max_bytes} bytes")
+    return loads_json(str(path), data)
+
+
+def loads_json(place: str, data: bytes | str) -> dict[str, Any]:
+    """Parse one JSON object, refusing NaN and infinity; InputError names `place`."""
+
+    def refuse(constant: str) -> Any:
+        raise ValueError(f"{constant} is not JSON")
+
+    try:
+        text = data.decode("utf-8") if isinstance(data, bytes) else data
+        value = json.loads(text, parse_constant=refuse)
+    except (ValueError, RecursionError) as error:
+        raise InputError(place, f"no JSON ({error})", "one JSON object") from error
+    if not isinstance(value, dict):
+        raise InputError(place, f"a JSON {type(value).__name__}", "one JSON object")
+    return value

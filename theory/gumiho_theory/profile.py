@@ -1,0 +1,166 @@
+"""CostProfile: the step times of a model pair on a device, and what a cycle costs with them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from gumiho_theory._schema import check_schema
+from gumiho_theory.errors import InputError
+from gumiho_theory.files import PathLike, read_json, write_json
+
+SCHEMA = "gumiho.cost_profile"
+MAJOR = 1
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+@dataclass(frozen=True)
+class CostProfile:
+    """Measured times, in seconds.
+
+    Parameters
+    ----------
+    target, drafter, device, dtype : str
+        What was measured.
+    baseline_seconds : float
+        One step of plain decoding, > 0.
+    verify_nodes : tuple of int
+        Numbers of tokens (root included) whose verification was timed, ascending.
+    verify_seconds : tuple of float
+        Time of one verification forward at each of them, > 0.
+    draft_serial_seconds : float
+        One serial draft step.
+    draft_parallel_seconds : float
+        All parallel heads, once; 0 when the drafter has none.
+    serial_steps : int
+        Serial steps before the parallel heads take over; without parallel heads every depth is a serial step.
+    other_seconds : float
+        The rest of a cycle (accepting, cache, bookkeeping).
+
+    Raises
+    ------
+    InputError
+        Names the field.
+    """
+
+    target: str
+    drafter: str
+    device: str
+    dtype: str
+    baseline_seconds: float
+    verify_nodes: tuple[int, ...]
+    verify_seconds: tuple[float, ...]
+    draft_serial_seconds: float
+    draft_parallel_seconds: float
+    serial_steps: int
+    other_seconds: float
+
+    def __post_init__(self) -> None:
+        for name in ("target", "drafter", "device", "dtype"):
+            if not isinstance(getattr(self, name), str):
+                raise InputError(name, repr(getattr(self, name)), "text")
+        for name in ("draft_serial_seconds", "draft_parallel_seconds", "other_seconds", "baseline_seconds"):
+            value, positive = getattr(self, name), name == "baseline_seconds"
+            if not _is_number(value) or value < 0 or (positive and value == 0):
+                raise InputError(name, repr(value), f"seconds {'above' if positive else 'of at least'} 0")
+        if isinstance(self.serial_steps, bool) or not isinstance(self.serial_steps, int) or self.serial_steps < 0:
+            raise InputError("serial_steps", repr(self.serial_steps), "an integer of at least 0")
+        for name in ("verify_nodes", "verify_seconds"):
+            if not isinstance(getattr(self, name), list | tuple):
+                raise InputError(name, repr(getattr(self, name)), "a list")
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        if not self.verify_nodes or len(self.verify_nodes) != len(self.verify_seconds):
+            raise InputError(
+                "verify_nodes and verify_seconds",
+                f"{len(self.verify_nodes)} and {len(self.verify_seconds)} values",
+                "as many of one as of the other, at least one",
+            )
+        for value in self.verify_seconds:
+            if not _is_number(value) or value <= 0:
+                raise InputError("verify_seconds", repr(value), "seconds above 0")
+        before = 0
+        for value in self.verify_nodes:
+            if isinstance(value, bool) or not isinstance(value, int) or value <= before:
+                raise InputError("verify_nodes", repr(value), f"ascending integers of at least 1 (after {before})")
+            before = value
+
+    def verify_at(self, nodes: float) -> float:
+        """Time of verifying `nodes` tokens (root included), in seconds; linear between measured points.
+
+        Raises
+        ------
+        InputError
+            Outside the measured range.
+        """
+        if not self.verify_nodes[0] <= nodes <= self.verify_nodes[-1]:
+            raise InputError("nodes", nodes, f"{self.verify_nodes[0]} to {self.verify_nodes[-1]}, as measured")
+        return float(np.interp(nodes, self.verify_nodes, self.verify_seconds))
+
+    def draft_seconds(self, depth: int) -> float:
+        """Time of drafting to `depth`, in seconds: serial steps, then the parallel heads once if deeper."""
+        if depth < 0:
+            raise InputError("depth", depth, "at least 0")
+        if depth <= self.serial_steps or self.draft_parallel_seconds == 0:
+            return depth * self.draft_serial_seconds
+        return self.serial_steps * self.draft_serial_seconds + self.draft_parallel_seconds
+
+    def cycle_seconds(self, depth: int, nodes: float) -> float:
+        """Time of one cycle, in seconds: draft to `depth`, verify `nodes` tokens (root included), the rest.
+
+        Raises
+        ------
+        InputError
+            For a negative depth or nodes outside the measured range.
+        """
+        return self.draft_seconds(depth) + self.verify_at(nodes) + self.other_seconds
+
+    def speedup(self, tau: float, depth: int, nodes: float) -> float:
+        """Speed relative to plain decoding: tau (bonus included) plain steps for each cycle's time.
+
+        Raises
+        ------
+        InputError
+            For tau outside [1, depth + 1], a negative depth, or nodes outside the measured range.
+        """
+        if not 1.0 <= tau <= depth + 1 + 1e-9:
+            raise InputError("tau", tau, f"1 to depth + 1 = {depth + 1}")
+        return tau * self.baseline_seconds / self.cycle_seconds(depth, nodes)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the profile as JSON values (schema ``gumiho.cost_profile/1``)."""
+        values = {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self).items()}
+        return {"schema": f"{SCHEMA}/{MAJOR}", **values}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> CostProfile:
+        """Read what `to_json` returned; unknown keys are ignored.
+
+        Raises
+        ------
+        InputError
+            For another schema, a missing key, or a bad value.
+        """
+        check_schema(data.get("schema"), SCHEMA, MAJOR)
+        for field in fields(cls):
+            if field.name not in data:
+                raise InputError(field.name, "no such key", "a value")
+        return cls(**{field.name: data[field.name] for field in fields(cls)})
+
+    @classmethod
+    def read(cls, path: PathLike) -> CostProfile:
+        """Read a profile from a JSON file; InputError names the file and the field."""
+        data = read_json(path)
+        try:
+            return cls.from_json(data)
+        except InputError as error:
+            raise error.within(path) from None
+
+    def write(self, path: PathLike) -> None:
+        """Write the profile to a JSON file, atomically; InputError when that fails."""
+        write_json(path, self.to_json())
