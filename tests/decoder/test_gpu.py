@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+
 from fakes import random_drafter, random_target
 from gumiho_decoder.loop import GenerationConfig, generate, plain
 from gumiho_decoder.lossless import compare
