@@ -26,7 +26,8 @@ from gumiho_theory import ChainStructure, DynamicTree, InputError, Trace
 # benchmarks/structures.py measures it.
 STRUCTURE = ChainStructure(7)
 DRAWN = DynamicTree(total=20, top_k=6, depth=7, mlp_topk=6)
-LIBRARY_PROMPTS = 16
+TOKENS = 80
+LIBRARY_PROMPTS = 12
 EARLY_TOKENS = 32
 SEED = 0
 
@@ -46,9 +47,8 @@ def run_demo(folder: Path, *, as_json: bool) -> None:
     check_writable(folder)
     target, drafter = load_pair("tiny", "tiny:gumiho")
     config = RunConfig(plain=True, check=True, library=LIBRARY_PROMPTS)
-    outputs, trace = decode(
-        target, drafter, read_prompts(str(PROMPTS)), GenerationConfig(128, STRUCTURE), config, folder / "trace.parquet"
-    )
+    prompts, generation = read_prompts(str(PROMPTS)), GenerationConfig(TOKENS, STRUCTURE)
+    outputs, trace = decode(target, drafter, prompts, generation, config, folder / "trace.parquet")
     validation = validate(trace, holdout=0.5, seed=SEED)
     facts = summarize(trace)
     summary = _summary(target, drafter, outputs, trace, facts)
@@ -149,7 +149,7 @@ def _result(
 
 def _print(result: dict[str, Any], facts: dict[str, Any], validation: Validation, summary: DemoSummary) -> None:
     keys = ("at_risk", "conditional", "conditional_ci", "survival", "survival_ci")
-    positions = [[i + 1, *(text(facts[key][i]) for key in keys)] for i in range(len(facts["conditional"]))]
+    positions = [[i + 1, *(text(facts[key][i], 2) for key in keys)] for i in range(len(facts["conditional"]))]
     checked = result["lossless"]
     lines = [
         f"{checked['equal']} of {checked['checked']} prompts equal plain greedy decoding, token for token"

@@ -93,9 +93,16 @@ def _processor() -> str:
 
 
 def _commit() -> str | None:
-    """Return the commit of the checkout this file lies in; None outside one."""
-    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
+    """Return the commit of the checkout that tracks this file; None where the package is installed otherwise."""
+    here = Path(__file__)
     try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        # Installed into an environment that lies inside somebody's repository, that repository's commit says nothing.
+        _git(here, "ls-files", "--error-unmatch", here.name)
+        return _git(here, "rev-parse", "HEAD")
     except (OSError, subprocess.CalledProcessError):
         return None
+
+
+def _git(here: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(here.parent), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()

@@ -109,7 +109,7 @@ def show_trace(
         keys = ("at_risk", "conditional", "conditional_ci", "survival", "survival_ci")
         rows = [(i + 1, *(result[key][i] for key in keys)) for i in range(len(result["conditional"]))]
         headings = ("position", "at risk", "conditional", "95 %", "survival", "95 %")
-        parts.append(table(headings, [[text(value) for value in row] for row in rows]))
+        parts.append(table(headings, [[text(value, 2) for value in row] for row in rows]))
     show(*parts, "tau: bonus included, micro, over complete cycles; intervals 95 %, clustered by prompt")
 
 

@@ -21,12 +21,34 @@ def tracked() -> list[str]:
     return listed.stdout.split("\n")
 
 
-def test_every_module_stands_in_the_file_tree():
-    for name in tracked():
-        path = Path(name)
-        shipped = path.suffix == ".py" and path.parts[0] in {"theory", "simulator", "decoder", "benchmarks"}
-        if shipped and not path.name.startswith("_"):
-            assert re.search(rf"\s{re.escape(path.name)}\s", README), f"{name} has no line in the README"
+def tree_lines() -> list[str]:
+    block = next(b for b in README.split("```")[1::2] if "theory/gumiho_theory/" in b)
+    return block.strip("\n").splitlines()
+
+
+def tree() -> list[str]:
+    """The paths of the README's file tree: a folder at the margin, its files indented below it."""
+    paths, folder = [], ""
+    for line in tree_lines():
+        name = line.split()[0]
+        folder = folder if line.startswith(" ") else name
+        paths.append(folder + name if line.startswith(" ") else name)
+    return paths
+
+
+def test_the_file_tree_names_every_module_and_no_other():
+    folders = ("theory/", "simulator/", "decoder/", "benchmarks/")
+    modules = {
+        name
+        for name in tracked()
+        if name.startswith(folders) and name.endswith(".py") and not Path(name).name.startswith("_")
+    }
+    named = {path for path in tree() if path.endswith(".py")}
+    assert named == modules
+
+
+def test_the_file_tree_says_something_of_each_line():
+    assert all(len(line.split(maxsplit=1)) == 2 for line in tree_lines())
 
 
 def test_every_relative_link_leads_somewhere():

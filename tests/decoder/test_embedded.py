@@ -1,0 +1,84 @@
+"""The embedded pair and the demo: what ships is what was trained, and the main job runs on it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+
+import pytest
+
+from gumiho_decoder import demo
+from gumiho_decoder.cli import main
+from gumiho_decoder.commands import load_pair
+from gumiho_decoder.loop import GenerationConfig, generate, plain
+from gumiho_decoder.lossless import compare
+from gumiho_decoder.prompts import read_prompts
+from gumiho_decoder.tiny import PROMPTS, embedded
+from gumiho_theory import Structure, Trace
+
+
+@pytest.fixture(scope="module")
+def pair():
+    return load_pair("tiny", "tiny:gumiho")
+
+
+def test_the_drafter_was_trained_on_this_very_target():
+    weights = (embedded("target") / "model.safetensors").read_bytes()
+    config = json.loads((embedded("gumiho") / "config.json").read_text())
+    assert config["target_sha256"] == hashlib.sha256(weights).hexdigest()
+
+
+def test_both_models_fit_their_size():
+    files = [*embedded("target").iterdir(), *embedded("gumiho").iterdir()]
+    assert sum(f.stat().st_size for f in files) < 32_000_000
+
+
+def test_every_shipped_prompt_fits_the_model(pair):
+    target, _ = pair
+    for prompt in read_prompts(str(PROMPTS)):
+        assert len(target.encode(prompt.turns[0])) + 128 < target.positions
+
+
+@pytest.mark.parametrize("structure", ["chain:7", "tree:total=24,top_k=6,depth=7,mlp_topk=8"])
+def test_trained_drafts_leave_the_output_unchanged_and_are_accepted(structure, pair):
+    target, drafter = pair
+    for prompt in read_prompts(str(PROMPTS))[5::16]:
+        tokens = target.encode(prompt.turns[0])
+        cycles = []
+        out = generate(target, drafter, tokens, GenerationConfig(48, Structure.parse(structure)), cycles.append)
+        expected = plain(target, tokens, 48)
+        assert compare(target, tokens, expected.token_ids, out.token_ids).verdict in {"equal", "tie"}
+        assert len(cycles) < 40
+
+
+def test_the_demo_decodes_checks_forecasts_and_reports(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(demo, "read_prompts", lambda path: read_prompts(path)[::8])
+    monkeypatch.setattr("sys.argv", ["gumiho", "demo", "-o", str(tmp_path / "a" / "b"), "--json"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    result = json.loads(capsys.readouterr().out)
+    assert ended.value.code == 0
+    assert result["lossless"]["different"] == 0
+    assert result["lossless"]["checked"] == 8
+    assert result["generate_equal"] == result["generate_checked"] > 0
+    rows = result["validation"]["rows"]
+    assert {row["model"] for row in rows} == {"hazard", "geometric"}
+    assert all(row["lo"] < row["predicted"] < row["hi"] for row in rows)
+    trace = Trace.read(tmp_path / "a" / "b" / "trace.parquet")
+    assert result["tau"] == trace.tau()
+    page = (tmp_path / "a" / "b" / "index.html").read_text(encoding="utf-8")
+    assert page.count("<svg") == 4
+    assert not re.search(r'(src|href)="https?://', page)
+    assert len(list((tmp_path / "a" / "b" / "figures").iterdir())) == 4
+
+
+def test_a_report_folder_that_cannot_be_made_is_refused_before_any_work(monkeypatch, capsys, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setattr("sys.argv", ["gumiho", "demo", "-o", str(tmp_path / "file" / "report")])
+    monkeypatch.setattr(demo, "load_pair", lambda *_: pytest.fail("models were loaded first"))
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.startswith(f"error: {tmp_path / 'file' / 'report'}: found ")
+    assert (tmp_path / "file").read_text() == "in the way"
