@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float64]
 
-_LONGEST_LABEL = 9
+_LONGEST_LABEL = 8
 _COLUMN, _ROW = 1.42, 0.36  # inches a depth and a leaf take
 
 
@@ -185,10 +185,9 @@ def token_text(text: str) -> str:
     Returns
     -------
     str
-        At most nine characters.
+        At most eight characters.
     """
-    shown = text.replace("\r", "").replace("\n", "⏎").replace("\t", "⇥")
-    shown = "␣" * (len(shown) - len(shown.lstrip(" "))) + shown.lstrip(" ")
+    shown = text.replace("\r", "").replace("\n", "⏎").replace("\t", "⇥").replace(" ", "␣")
     shown = "".join(c if c.isprintable() else "�" for c in shown) or "∅"
     if len(shown) > _LONGEST_LABEL:
         shown = shown[: _LONGEST_LABEL - 3] + "…" + shown[-2:]

@@ -115,7 +115,8 @@ def test_labels_and_nodes_that_do_not_fit_the_tree_are_refused() -> None:
         ("", "∅"),
         ("\x00", "�"),
         ("$x$", r"\$x\$"),
-        ("abcdefghijkl", "abcdef…kl"),
+        ("abcdefghijkl", "abcde…kl"),
+        (" \n  ", "␣⏎␣␣"),
     ],
 )
 def test_token_text_is_visible_and_short(token: str, shown: str) -> None:
