@@ -1,4 +1,4 @@
-"""The `gumiho` command: the simulator's commands and the decoder's in one, and one way to report what is wrong."""
+"""The `gumiho` command: the commands of all three parts in one, and one way to report what is wrong."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typer
 
 from gumiho_simulator.cli import register
 from gumiho_theory import InputError
+from gumiho_theory.cli import register as register_theorem
 
 # Typer's base of all usage errors, wherever it keeps its copy of click.
 _CommandLineError = typer.BadParameter.__mro__[2]
@@ -19,6 +20,7 @@ app = typer.Typer(
     help="Which tokens of a speculative draft matter, what a draft structure will give, and whether it is true.",
 )
 register(app)
+register_theorem(app)
 
 TargetOption = Annotated[str, typer.Option(help="Causal LM: a folder, a hub id, or `tiny` (embedded).")]
 DrafterOption = Annotated[str, typer.Option(help="A drafter's folder, or `tiny:gumiho` (embedded).")]

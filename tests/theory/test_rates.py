@@ -13,7 +13,7 @@ import gumiho_theory as theory
 from gumiho_theory import InputError
 from gumiho_theory.rates import pmf_to_conditional, pmf_to_survival
 
-rates = st.lists(st.one_of(st.sampled_from([0.0, 1.0]), st.floats(0, 1, allow_subnormal=False)), max_size=6)
+rates = st.lists(st.one_of(st.sampled_from([0.0, 1.0]), st.floats(0, 1, allow_subnormal=False)), max_size=10)
 batches = hnp.arrays(
     np.float64, st.tuples(st.integers(1, 3), st.integers(1, 3), st.integers(0, 5)), elements=st.floats(0, 1)
 )

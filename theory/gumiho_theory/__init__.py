@@ -1,7 +1,8 @@
-"""Theory and shared vocabulary of speculative decoding: rates, draft trees, structures, costs, traces."""
+"""Theory and shared vocabulary of speculative decoding: rates, the theorem, draft trees, costs, traces."""
 
 from __future__ import annotations
 
+from gumiho_theory.certificate import Certificate, Move, verify_certificate
 from gumiho_theory.counts import AcceptanceCounts
 from gumiho_theory.errors import InputError
 from gumiho_theory.every_position import EveryPositionLog
@@ -15,25 +16,31 @@ from gumiho_theory.rates import (
     tau,
 )
 from gumiho_theory.structure import AutoStructure, ChainStructure, DynamicTree, StaticTree, Structure
+from gumiho_theory.theorem import TheoremCheck, check_theorem
 from gumiho_theory.trace import Trace
 from gumiho_theory.tree import DraftTree
 
 __all__ = [
     "AcceptanceCounts",
     "AutoStructure",
+    "Certificate",
     "ChainStructure",
     "CostProfile",
     "DraftTree",
     "DynamicTree",
     "EveryPositionLog",
     "InputError",
+    "Move",
     "StaticTree",
     "Structure",
+    "TheoremCheck",
     "Trace",
+    "check_theorem",
     "conditional_to_survival",
     "expected_accepted",
     "length_pmf",
     "sensitivity",
     "survival_to_conditional",
     "tau",
+    "verify_certificate",
 ]
