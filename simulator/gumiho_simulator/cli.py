@@ -240,5 +240,5 @@ def _lengths(text: str) -> list[int]:
     numbers = parse_numbers("--lengths", text)
     for position, number in enumerate(numbers, start=1):
         if number.denominator != 1 or number > 512:
-            raise InputError(f"--lengths, number {position}", str(number), "a whole number up to 512")
+            raise InputError(f"--lengths, position {position}", str(number), "a whole number up to 512")
     return [int(number) for number in numbers]

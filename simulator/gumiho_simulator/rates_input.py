@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
@@ -18,9 +17,7 @@ from gumiho_theory import (
     survival_to_conditional,
     tau,
 )
-
-_NUMBER = re.compile(r"([0-9]{1,40}|[0-9]{0,40}\.[0-9]{1,40}|[0-9]{1,40}\.)(/[0-9]{1,40})?")
-_MOST = 512
+from gumiho_theory.exact import to_exact
 
 
 def parse_numbers(place: str, text: str) -> list[Fraction]:
@@ -43,22 +40,11 @@ def parse_numbers(place: str, text: str) -> list[Fraction]:
     InputError
         Text that is no such list; the message gives the position, counted from 1.
     """
-    parts = text.split(",")
-    if len(parts) > _MOST:
-        raise InputError(place, f"{len(parts)} numbers", f"at most {_MOST}")
-    numbers: list[Fraction] = []
-    for position, part in enumerate(parts, start=1):
-        if not _NUMBER.fullmatch(part.strip()):
-            raise InputError(
-                f"{place}, number {position}",
-                repr(part.strip()),
-                "a decimal or a fraction, such as 0.8 or 4/5",
-            )
-        above, _, below = part.strip().partition("/")
-        if below and int(below) == 0:
-            raise InputError(f"{place}, number {position}", repr(part.strip()), "a fraction with a denominator above 0")
-        numbers.append(Fraction(above) / int(below or 1))
-    return numbers
+    numbers = to_exact(text, place)
+    for position, number in enumerate(numbers, start=1):
+        if number < 0:
+            raise InputError(f"{place}, position {position}", float(number), "a number of at least 0")
+    return list(numbers)
 
 
 def predict_rates(numbers: list[Fraction], survival: bool) -> dict[str, Any]:
@@ -85,7 +71,7 @@ def predict_rates(numbers: list[Fraction], survival: bool) -> dict[str, Any]:
     """
     for position, number in enumerate(numbers, start=1):
         if number > 1:
-            raise InputError(f"--rates, number {position}", float(number), "a rate in [0, 1]")
+            raise InputError(f"--rates, position {position}", float(number), "a rate in [0, 1]")
     given = np.array([float(number) for number in numbers])
     conditional = survival_to_conditional(given) if survival else given
     undefined = np.isnan(conditional)

@@ -181,7 +181,7 @@ def test_tables_are_printed_for_people(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("predict", "--rates", "0.5,2"), "number 2"),
+        (("predict", "--rates", "0.5,2"), "position 2"),
         (("predict", "--rates", "0.5", "--draft-ms", "1"), "--verify-ms"),
         (
             ("predict", "--rates", "0.5", "--draft-ms", "1", "--verify-ms", "1,2", "--baseline-ms", "1"),

@@ -28,7 +28,7 @@ def test_decimals_and_fractions_are_read_exactly() -> None:
     "text", ["", "0.5,,0.5", "a", "1e5", "-0.1", "nan", "inf", "1/0", "0x1", "1_0", "٣", "0.5;0.4"]
 )
 def test_anything_else_is_refused_with_its_position(text: str) -> None:
-    with pytest.raises(InputError, match=r"--rates, number \d: found"):
+    with pytest.raises(InputError, match=r"--rates, position \d: found"):
         parse_numbers("--rates", text)
 
 
@@ -38,7 +38,7 @@ def test_a_million_numbers_are_refused_without_reading_them() -> None:
 
 
 def test_a_rate_above_one_is_refused_with_its_position() -> None:
-    with pytest.raises(InputError, match=r"number 2: found 1\.2"):
+    with pytest.raises(InputError, match=r"position 2: found 1\.2"):
         predict_rates(parse_numbers("--rates", "0.5,1.2"), survival=False)
 
 
