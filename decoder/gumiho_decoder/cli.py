@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -83,6 +84,9 @@ def demo(
 
 def main() -> None:
     """Run the command line: exit 0 done, 1 the answer is no, 2 bad input or usage with one `error:` line."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal of few letters must not end the work
     try:
         code = app(sys.argv[1:] or ["--help"], standalone_mode=False)
     except InputError as error:
@@ -96,16 +100,19 @@ def main() -> None:
     except (KeyboardInterrupt, typer.Abort):
         print("error: interrupted", file=sys.stderr)
         sys.exit(130)
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):
+        # The reader has seen enough, as in `gumiho … | head`; rich turns that into SystemExit(1), which would say "no".
         sys.stderr.close()
         sys.exit(0)
+    except OSError as error:
+        _fail(f"standard output: found {error.strerror}, wanted a place to write")
     sys.exit(code if isinstance(code, int) else 0)
 
 
 def _found(error: Exception, arguments: list[str]) -> str:
     """Return what was typed for the option that typer complains of, which its own message leaves out."""
     names = getattr(getattr(error, "param", None), "opts", [])
-    for place, argument in enumerate(arguments):
+    for place, argument in reversed(list(enumerate(arguments))):
         name, equals, value = argument.partition("=")
         if name in names and (equals or place + 1 < len(arguments)):
             return f": found {value if equals else arguments[place + 1]!r}"

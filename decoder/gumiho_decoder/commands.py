@@ -67,6 +67,7 @@ class DecodeResult:
             typer.echo(json.dumps({**self.summary, **({"outputs": written} if outputs else {})}, allow_nan=False))
             return
         from rich.console import Console
+        from rich.markup import escape
         from rich.table import Table
 
         console = Console(highlight=False)
@@ -76,8 +77,8 @@ class DecodeResult:
             table.add_row(name, f"{shown:.4g}" if isinstance(shown, float) else "–" if shown is None else str(shown))
         console.print(table)
         for row in written if outputs else []:
-            console.rule(f"{row['prompt_id']}, turn {row['turn']} ({row['stop_reason']})")
-            console.print(row["text"], markup=False)
+            console.rule(escape(f"{row['prompt_id']}, turn {row['turn']} ({row['stop_reason']})"))
+            typer.echo(row["text"])
 
 
 def decode_prompts(
@@ -98,7 +99,7 @@ def decode_prompts(
         Anything that is wrong with the request, found before decoding as far as it can be.
     """
     if trace_path is not None:
-        check_writable(trace_path.parent)
+        check_output(trace_path)
     generation = GenerationConfig(request.max_new_tokens, Structure.parse(request.structure))
     prompts = read_prompts(prompts_path, request.limit)
     target, drafter = load_pair(target_name, drafter_name, request.dtype, request.device)
@@ -118,8 +119,8 @@ def load_pair(target: str, drafter: str, dtype: str = "float32", device: str = "
     if dtype not in DTYPES:
         raise InputError("--dtype", repr(dtype), ", ".join(DTYPES))
     try:
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
+        torch.zeros(1, device=device).item()  # a device of no memory, such as meta, has no item
+    except (RuntimeError, AssertionError, ImportError) as error:
         raise InputError("--device", repr(device), "cpu, or an accelerator that this machine has") from error
     loaded = load_target(target, device, dtype)
     return loaded, load_drafter(drafter, loaded)
@@ -152,7 +153,7 @@ def decode(
     except BaseException:
         if trace_path is not None and recorder:
             recorder.trace(provenance | {"complete": False}).write(trace_path)
-            print(f"interrupted: the cycles so far are in {trace_path}", file=sys.stderr)
+            print(f"stopped early: the cycles so far are in {trace_path}", file=sys.stderr)
         raise
     trace = recorder.trace(provenance | {"complete": True})
     if trace_path is not None:
@@ -169,6 +170,25 @@ def progress(total: int) -> Iterator[Any]:
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("decoding", total=total)
         yield lambda: bar.advance(task)
+
+
+def check_output(path: Path) -> None:
+    """Make sure, before hours of work, that a file can be written at a path; nothing there is touched.
+
+    Raises
+    ------
+    InputError
+        It cannot: no such folder, a folder in its place, a device, a name that is too long.
+    """
+    check_writable(path.parent)
+    try:
+        if path.exists() and path.is_file():
+            return
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+        path.unlink()
+    except OSError as error:
+        found = os.strerror(error.errno) if error.errno else str(error)
+        raise InputError(str(path), found, "a file that can be written") from error
 
 
 def check_writable(folder: Path) -> None:

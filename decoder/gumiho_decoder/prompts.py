@@ -75,13 +75,18 @@ def _read(file: IO[str], place: str, limit: int | None) -> list[Prompt]:
 def _prompt(line: str, where: str, number: int) -> Prompt:
     try:
         row = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(where, str(error), "one JSON object") from error
     if not isinstance(row, dict) or ("prompt" in row) == ("turns" in row):
         raise InputError(where, line.strip(), "one JSON object with either `prompt` or `turns`")
     turns = [row["prompt"]] if "prompt" in row else row["turns"]
     if not isinstance(turns, list) or not turns or not all(isinstance(t, str) and t for t in turns):
         raise InputError(where, line.strip(), "a text that is not empty, or a list of such")
-    prompt_id = row.get("prompt_id", row.get("question_id", number))
+    prompt_id = str(row.get("prompt_id", row.get("question_id", number)))
     task = row.get("task", row.get("category")) or None
-    return Prompt(str(prompt_id), None if task is None else str(task), tuple(turns), "turns" in row)
+    task = None if task is None else str(task)
+    for text in (prompt_id, task or "", *turns):
+        # Half of a surrogate pair (JSON can say "\ud800") is no text: neither tokenizer nor trace could hold it.
+        if any("\ud800" <= character <= "\udfff" for character in text):
+            raise InputError(where, ascii(text), "text that UTF-8 can hold")
+    return Prompt(prompt_id, task, tuple(turns), "turns" in row)

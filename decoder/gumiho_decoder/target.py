@@ -79,7 +79,10 @@ class Target:
     @property
     def positions(self) -> int:
         """Most tokens a sequence may hold."""
-        return self.config.max_position_embeddings
+        positions = getattr(self.config, "max_position_embeddings", None)
+        if not isinstance(positions, int):
+            raise InputError(f"target {self.name!r}", f"max_position_embeddings {positions}", "a number of positions")
+        return positions
 
     @property
     def eos_token_ids(self) -> frozenset[int]:
@@ -176,11 +179,13 @@ def load_target(name: str, device: str = "cpu", dtype: str = "float32") -> Targe
     InputError
         Nothing loadable there, or a model kind whose cache cannot hold a draft tree.
     """
+    import transformers
     from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache
     from transformers.cache_utils import DynamicLayer
 
     from gumiho_decoder.tiny import embedded
 
+    transformers.utils.logging.disable_progress_bar()  # what loads is named if it fails; stderr is for that
     path = embedded("target") if name == "tiny" else name
     try:
         tokenizer = AutoTokenizer.from_pretrained(path)
@@ -194,4 +199,44 @@ def load_target(name: str, device: str = "cpu", dtype: str = "float32") -> Targe
     if kinds != {DynamicLayer}:
         found = ", ".join(sorted(kind.__name__ for kind in kinds))
         raise InputError(f"target {name!r}", f"cache layers of kind {found}", "full attention (DynamicLayer) in all")
-    return Target(model.to(device), tokenizer, name)
+    # Such embeddings change for the whole text once it grows long: keys in the cache would no longer be what one
+    # forward over the text gives, and a block of drafts would not see what plain decoding sees.
+    rope = (getattr(model.config.get_text_config(), "rope_parameters", None) or {}).get("rope_type")
+    if rope in {"longrope", "dynamic"}:
+        raise InputError(f"target {name!r}", f"rotary embeddings of type {rope}", "such as do not change with length")
+    target = Target(model.to(device), tokenizer, name)
+    check_tree_attention(target)
+    return target
+
+
+# A tree's logits may differ from a path's by rounding; a mask that is not honoured moves them by tenths and more.
+_TREE_TOLERANCE = {torch.float32: 1e-2, torch.float16: 0.1, torch.bfloat16: 0.5}
+
+
+@torch.inference_mode()
+def check_tree_attention(target: Target) -> None:
+    """Read a small tree in one forward and path by path, and compare.
+
+    Raises
+    ------
+    InputError
+        The model cannot read a tree, or reads it wrongly: attention that does not take a boolean mask (eager), or
+        positions that it makes up itself.
+    """
+    place = f"target {target.name!r}"
+    wanted = "a causal LM that reads a draft tree as its paths (attention of kind sdpa, position ids)"
+    try:
+        ids = [i % target.vocab_size for i in range(1, 12)]
+        prompt, tokens = ids[:5], ids[5:10]
+        paths = [[0], [0, 1], [0, 2], [0, 1, 3], [0, 2, 4]]
+        expected = torch.stack([target.prefill(prompt + [tokens[i] for i in path]).logits[-1] for path in paths])
+        mask = torch.tensor([[column in path for column in range(5)] for path in paths], device=target.device)
+        depths = torch.tensor([len(path) - 1 for path in paths], device=target.device)
+        target.prefill(prompt)
+        found = target.verify(torch.tensor(tokens, device=target.device), mask, depths).logits
+        gap = float((found - expected).abs().max())
+    except (AttributeError, IndexError, NotImplementedError, RuntimeError, TypeError, ValueError) as error:
+        raise InputError(place, f"{type(error).__name__}: {error}", wanted) from error
+    scale = max(1.0, float(expected.abs().max()) / 10)
+    if not gap <= _TREE_TOLERANCE[target.dtype] * scale:
+        raise InputError(place, f"logits that differ by {gap:.2g} between tree and path", wanted)

@@ -58,7 +58,8 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | No
     from rich.markup import escape
     from rich.table import Table
 
-    made = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold")
+    heading = None if title is None else escape(title)
+    made = Table(box=box.SIMPLE_HEAD, title=heading, title_justify="left", title_style="bold")
     for index, column in enumerate(columns):
         made.add_column(escape(column), justify="right" if index else "left", overflow="fold")
     for row in rows:

@@ -175,6 +175,9 @@ def validate(trace: Trace, holdout: float = 0.5, seed: int = 0, models: Sequence
         raise InputError("held-out prompts", "no complete cycle", "at least one cycle that no stop cut short")
     logged = trace.provenance.get("structure")
     structure = logged if isinstance(logged, str) else str(ChainStructure(trace.depth))
+    if structure.startswith("chain:") and int(structure.removeprefix("chain:")) < trace.depth:
+        wanted = f"at least chain:{trace.depth}, as deep as the drafts of the trace"
+        raise InputError("structure of the trace's provenance", structure, wanted)
     fits = tuple(fit(train, name) for name in models)
     forecasts = tuple(forecast(one, [structure], len(holdout_prompts), seed)[0] for one in fits)
     return Validation(

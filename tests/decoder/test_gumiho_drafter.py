@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import torch
 
@@ -168,6 +170,50 @@ def test_a_missing_extra_or_misshapen_tensor_is_named(target, tmp_path):
 def test_a_config_that_is_no_gumiho_config_is_refused(text, tmp_path):
     (tmp_path / "config.json").write_text(text)
     with pytest.raises(InputError, match="config.json"):
+        GumihoModel.from_pretrained(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("hidden_size", 0),
+        ("hidden_size", 10**30),
+        ("heads", 0),
+        ("heads", 3),
+        ("key_value_heads", 3),
+        ("serial_steps", 0),
+        ("serial_layers", 0),
+        ("head_blocks", 10**5),
+        ("parallel_heads", 10**4),
+        ("rope_theta", 10**400),
+        ("norm_eps", 0),
+        ("norm_eps", None),
+        ("vocab_size", True),
+    ],
+)
+def test_an_absurd_shape_is_refused_by_field_before_anything_is_built(field, value, target, tmp_path):
+    random_drafter(target).model.save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, field: value}))
+    with pytest.raises(InputError, match=rf"config\.json, {field}: found"):
+        GumihoModel.from_pretrained(tmp_path)
+
+
+def test_a_shape_that_the_weights_do_not_have_is_refused_before_it_is_allocated(target, tmp_path):
+    random_drafter(target).model.save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    huge = {"hidden_size": 65536, "heads": 1024, "key_value_heads": 1024, "parallel_heads": 64, "head_blocks": 8}
+    (tmp_path / "config.json").write_text(json.dumps({**config, **huge}))
+    with pytest.raises(InputError, match=r"model\.safetensors, tensor"):
+        GumihoModel.from_pretrained(tmp_path)
+
+
+def test_weights_that_are_no_numbers_are_refused_by_tensor(target, tmp_path):
+    model = random_drafter(target).model
+    with torch.no_grad():
+        model.fc.bias[3] = float("nan")
+    model.save_pretrained(tmp_path)
+    with pytest.raises(InputError, match=r"tensor fc\.bias: found nan"):
         GumihoModel.from_pretrained(tmp_path)
 
 

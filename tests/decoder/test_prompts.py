@@ -49,6 +49,10 @@ def test_a_dash_is_standard_input(monkeypatch):
         ('{"turns": []}\n', "line 1"),
         ('{"turns": ["a", 2]}\n', "line 1"),
         ('{"turns": "a"}\n', "line 1"),
+        ("[" * 100_000, "line 1"),
+        ('{"prompt": "\\ud800"}\n', "line 1"),
+        ('{"prompt": "a", "prompt_id": "\\ud800"}\n', "line 1"),
+        ('{"prompt": "a", "task": "\\udfff"}\n', "line 1"),
         ('{"prompt": "a", "prompt_id": 1}\n{"prompt": "b", "prompt_id": "1"}\n', "line 2, prompt_id"),
     ],
 )

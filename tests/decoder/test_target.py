@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from fakes import random_target
-from gumiho_decoder.target import load_target
+from gumiho_decoder.data import train_tokenizer
+from gumiho_decoder.target import check_tree_attention, load_target
 from gumiho_theory import DraftTree, InputError
 
 
@@ -54,8 +55,6 @@ def test_a_folder_without_a_model_is_refused_by_name(tmp_path):
 def test_layers_whose_cache_slides_are_refused_by_name(tmp_path):
     from transformers import MistralConfig, MistralForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
-    from gumiho_decoder.data import train_tokenizer
-
     common = dict(vocab_size=300, hidden_size=16, intermediate_size=16, num_hidden_layers=2, num_attention_heads=2)
     tokenizer = train_tokenizer(["some text"], 270)
     sliding = MistralForCausalLM(MistralConfig(**common, num_key_value_heads=1, sliding_window=8))
@@ -66,4 +65,41 @@ def test_layers_whose_cache_slides_are_refused_by_name(tmp_path):
         model.save_pretrained(tmp_path / name)
         tokenizer.save_pretrained(tmp_path / name)
         with pytest.raises(InputError, match="Sliding"):
+            load_target(str(tmp_path / name))
+
+
+def test_attention_that_does_not_honour_the_mask_is_refused(target):
+    check_tree_attention(target)
+    eager = random_target()
+    eager.model.set_attn_implementation("eager")
+    with pytest.raises(InputError, match="between tree and path"):
+        check_tree_attention(eager)
+
+
+def test_models_that_cannot_read_a_tree_are_refused_by_name(tmp_path):
+    from transformers import BloomConfig, BloomForCausalLM, LlamaConfig, LlamaForCausalLM
+
+    tokenizer = train_tokenizer(["some text"], 270)
+    bloom = BloomForCausalLM(BloomConfig(vocab_size=300, hidden_size=16, n_layer=2, n_head=2))
+    long = LlamaForCausalLM(
+        LlamaConfig(
+            vocab_size=300,
+            hidden_size=16,
+            intermediate_size=16,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            max_position_embeddings=64,
+            rope_parameters={
+                "rope_type": "longrope",
+                "rope_theta": 10000.0,
+                "short_factor": [1.0] * 4,
+                "long_factor": [4.0] * 4,
+                "original_max_position_embeddings": 16,
+            },
+        )
+    )
+    for name, model, words in (("bloom", bloom, "bloom"), ("long", long, "longrope")):
+        model.save_pretrained(tmp_path / name)
+        tokenizer.save_pretrained(tmp_path / name)
+        with pytest.raises(InputError, match=words):
             load_target(str(tmp_path / name))

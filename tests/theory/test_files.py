@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -82,3 +83,17 @@ def test_reading_is_bounded(tmp_path: Path) -> None:
 def test_file_that_cannot_be_read_is_an_input_error(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError):
         read_json(f"{tmp_path}/{name}")
+
+
+def test_a_link_is_written_through_and_a_folder_is_never_replaced(tmp_path: Path) -> None:
+    (tmp_path / "real.json").write_text("{}")
+    (tmp_path / "link.json").symlink_to(tmp_path / "real.json")
+    write_json(tmp_path / "link.json", {"a": 1})
+    assert (tmp_path / "link.json").is_symlink()
+    assert read_json(tmp_path / "real.json") == {"a": 1}
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("folder", "pipe"):
+        with pytest.raises(InputError, match="a folder or a device"):
+            write_json(tmp_path / name, {"a": 1})
+    assert (tmp_path / "pipe").is_fifo()

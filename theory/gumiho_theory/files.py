@@ -36,9 +36,12 @@ def write_atomically(path: PathLike, write: Callable[[BinaryIO], object]) -> Non
     InputError
         When the file cannot be written; a file that stood there is left as it was.
     """
-    target = Path(path)
-    temporary = target.parent / f".gumiho-{uuid.uuid4().hex}.tmp"
     try:
+        # Through a link to the file that it names: the link itself stays.
+        target = Path(os.path.realpath(path)) if os.path.islink(path) else Path(path)
+        if target.exists() and not target.is_file():
+            raise InputError(path, "a folder or a device", "a file that can be written")
+        temporary = target.parent / f".gumiho-{uuid.uuid4().hex}.tmp"
         try:
             with open(temporary, "xb") as file:
                 write(file)
@@ -51,7 +54,7 @@ def write_atomically(path: PathLike, write: Callable[[BinaryIO], object]) -> Non
     except OSError as error:
         raise InputError(path, reason(error), "a file that can be written in an existing folder") from error
     except ValueError as error:
-        if "\0" not in str(path):
+        if isinstance(error, InputError) or "\0" not in str(path):
             raise
         raise InputError(repr(path), "a null character", "a usable file name") from error
 

@@ -22,7 +22,7 @@ class GumihoDrafter:
     Raises
     ------
     InputError
-        Hidden size, vocabulary or positions of heads and target differ.
+        Hidden size or vocabulary of heads and target differ.
     """
 
     def __init__(self, model: GumihoModel, target: Target, name: str) -> None:

@@ -6,13 +6,14 @@ Li et al., "Gumiho: A Hybrid Architecture to Prioritize Early Tokens in Speculat
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
 from torch import nn
 
 from gumiho_theory import InputError
+from gumiho_theory.files import read_json
 
 CONFIG_BYTES = 1 << 20
 
@@ -176,43 +177,64 @@ class GumihoModel(nn.Module):
         InputError
             A file is missing or unreadable, or a tensor is missing, unexpected or of another shape: named.
         """
-        from safetensors import SafetensorError
+        from safetensors import SafetensorError, safe_open
         from safetensors.torch import load_file
 
         config = read_config(folder)
-        model = cls(config)
+        with torch.device("meta"):  # shapes only: nothing is allocated before they are known to be the file's
+            wanted = {name: tuple(tensor.shape) for name, tensor in cls(config).state_dict().items()}
         weights = folder / "model.safetensors"
         try:
-            tensors = load_file(weights)
+            with safe_open(weights, framework="pt") as file:
+                shapes = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
         except (OSError, SafetensorError) as error:
             raise InputError(str(weights), str(error), "a safetensors file") from error
-        wanted = model.state_dict()
-        for name in sorted(wanted.keys() | tensors.keys()):
-            found = tuple(tensors[name].shape) if name in tensors else "nothing"
-            expected = tuple(wanted[name].shape) if name in wanted else "no such tensor"
+        for name in sorted(wanted.keys() | shapes.keys()):
+            found, expected = shapes.get(name, "nothing"), wanted.get(name, "no such tensor")
             if found != expected:
                 raise InputError(f"{weights}, tensor {name}", found, expected)
+        tensors = load_file(weights)
+        for name, tensor in tensors.items():
+            if not tensor.isfinite().all():
+                raise InputError(f"{weights}, tensor {name}", "nan or infinity", "finite weights")
+        model = cls(config)
         model.load_state_dict(tensors)
         return model
 
 
 def read_config(folder: Path) -> GumihoConfig:
-    """Read the drafter's config.json: unknown keys are the card's, missing shapes are an error."""
+    """Read the drafter's config.json: unknown keys are the card's; shapes that are missing or absurd are an error."""
     path = folder / "config.json"
-    try:
-        if path.stat().st_size > CONFIG_BYTES:
-            raise InputError(str(path), f"{path.stat().st_size} bytes", f"at most {CONFIG_BYTES}")
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(str(path), str(error), "a drafter's config.json") from error
-    method = record.get("method") if isinstance(record, dict) else None
-    if method != "gumiho":
-        raise InputError(f"{path}, method", repr(method), "'gumiho'")
-    kinds = {f.name: (float if f.type == "float" else int) for f in fields(GumihoConfig)}
-    for name, kind in kinds.items():
+    record = read_json(path, CONFIG_BYTES)
+    if record.get("method") != "gumiho":
+        raise InputError(f"{path}, method", repr(record.get("method")), "'gumiho'")
+    values: dict[str, int | float] = {}
+    for name, (low, high) in _BOUNDS.items():
         value = record.get(name)
-        if isinstance(value, bool) or not isinstance(value, (int, kind)) or not value >= 0:
-            raise InputError(f"{path}, {name}", repr(value), f"a non-negative {kind.__name__}")
-    return GumihoConfig(**{name: record[name] for name in kinds})
+        kinds = (int, float) if isinstance(low, float) else (int,)
+        if isinstance(value, bool) or not isinstance(value, kinds) or not low <= value <= high:
+            raise InputError(f"{path}, {name}", repr(value), f"a number from {low} to {high}")
+        values[name] = float(value) if isinstance(low, float) else value
+    config = GumihoConfig(**values)
+    for name, whole in (("heads", config.hidden_size), ("key_value_heads", config.heads)):
+        if whole % getattr(config, name):
+            raise InputError(f"{path}, {name}", getattr(config, name), f"a divisor of {whole}")
+    return config
+
+
+# What each field may be; a float where the bounds are floats. Wide enough for any model there is, narrow enough that a
+# stranger's file cannot ask for the machine's whole memory by its shape alone.
+_BOUNDS: dict[str, tuple[int, int] | tuple[float, float]] = {
+    "hidden_size": (1, 65536),
+    "intermediate_size": (1, 1 << 20),
+    "heads": (1, 1024),
+    "key_value_heads": (1, 1024),
+    "vocab_size": (1, 1 << 24),
+    "positions": (1, 1 << 30),
+    "rope_theta": (1.0, 1e12),
+    "norm_eps": (1e-20, 1.0),
+    "serial_steps": (1, 64),
+    "serial_layers": (1, 64),
+    "parallel_heads": (0, 64),
+    "head_blocks": (0, 64),
+}
