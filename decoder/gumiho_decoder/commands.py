@@ -22,6 +22,7 @@ from gumiho_decoder.recorder import Recorder, environment
 from gumiho_decoder.run import Output, RunConfig, run, summary
 from gumiho_decoder.target import Target, load_target
 from gumiho_theory import InputError, Structure, Trace
+from gumiho_theory.files import reason
 
 DTYPES = ("float32", "bfloat16", "float16")
 
@@ -182,13 +183,12 @@ def check_output(path: Path) -> None:
     """
     check_writable(path.parent)
     try:
-        if path.exists() and path.is_file():
+        if path.is_file():
             return
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
         path.unlink()
     except OSError as error:
-        found = os.strerror(error.errno) if error.errno else str(error)
-        raise InputError(str(path), found, "a file that can be written") from error
+        raise InputError(str(path), reason(error), "a file that can be written") from error
 
 
 def check_writable(folder: Path) -> None:
@@ -203,5 +203,4 @@ def check_writable(folder: Path) -> None:
         with tempfile.NamedTemporaryFile(dir=folder):
             pass
     except OSError as error:
-        found = os.strerror(error.errno) if error.errno else str(error)
-        raise InputError(str(folder), found, "a folder that can be written") from error
+        raise InputError(str(folder), reason(error), "a folder that can be written") from error

@@ -235,6 +235,8 @@ def check_tree_attention(target: Target) -> None:
         target.prefill(prompt)
         found = target.verify(torch.tensor(tokens, device=target.device), mask, depths).logits
         gap = float((found - expected).abs().max())
+    except InputError:
+        raise  # it is a ValueError too, and says already what is wrong
     except (AttributeError, IndexError, NotImplementedError, RuntimeError, TypeError, ValueError) as error:
         raise InputError(place, f"{type(error).__name__}: {error}", wanted) from error
     scale = max(1.0, float(expected.abs().max()) / 10)
