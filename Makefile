@@ -17,7 +17,7 @@ demo: .venv/installed
 # What needs no torch is first run where torch cannot be imported.
 test: check
 	$(BIN)/python tests/without_torch.py tests/theory tests/simulator
-	$(BIN)/python -m pytest -q tests/decoder tests/project
+	$(BIN)/python -m pytest -q -n 2 tests/decoder tests/project
 
 check: .venv/installed
 	$(BIN)/ruff check .

@@ -14,7 +14,8 @@ import numpy as np
 import typer
 
 from gumiho_decoder.commands import load_pair
-from gumiho_decoder.loop import GenerationConfig, generate, plain
+from gumiho_decoder.config import GenerationConfig
+from gumiho_decoder.loop import generate, plain
 from gumiho_decoder.prompts import read_prompts
 from gumiho_decoder.recorder import Recorder, environment
 from gumiho_decoder.tiny import PROMPTS
@@ -42,7 +43,7 @@ def main(
             names = np.random.default_rng((repeat + 1, index)).permutation(sorted(seconds))
             for name in names.tolist():
                 if name == "plain":
-                    made = plain(target, text, tokens)
+                    made = plain(target, text, GenerationConfig(tokens))
                 else:
                     config = GenerationConfig(tokens, Structure.parse(name))
                     made = generate(target, drafter, text, config, recorders[name].prompt(str(index), None, 0))

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from gumiho_decoder.drafters import Draft
 from gumiho_decoder.drafters.gumiho import GumihoDrafter
 from gumiho_decoder.drafters.gumiho_model import GumihoConfig, GumihoModel
 from gumiho_decoder.target import Target
-from gumiho_theory import ChainStructure, DraftTree
 
 VOCAB = 61
 
@@ -55,28 +53,3 @@ def random_drafter(target: Target, seed: int = 0, **changes: int) -> GumihoDraft
         for parameter in model.parameters():
             parameter.normal_(std=0.15)  # zero-initialised heads would all draft the same token
     return GumihoDrafter(model, target, "random")
-
-
-class ScriptedDrafter:
-    """Drafts the true continuation, known beforehand, with every `wrong`-th token of the sequence replaced."""
-
-    name = "scripted"
-
-    def __init__(self, sequence: list[int], wrong: int) -> None:
-        self.sequence, self.wrong = sequence, wrong
-
-    def start(self, tokens, features) -> None:
-        self.tokens = list(tokens)
-        assert len(features) == len(tokens) - 1
-
-    def advance(self, tokens, features) -> None:
-        assert len(features) == len(tokens)
-        self.tokens += tokens
-
-    def propose(self, structure: ChainStructure) -> Draft:
-        n = len(self.tokens)
-        script = (self.sequence + [0] * structure.length)[n : n + structure.length]
-        drafted = [(t + 1) % VOCAB if (n + i) % self.wrong == 0 else t for i, t in enumerate(script)]
-        log_q = torch.full((structure.length, VOCAB), -1.0)
-        row = (*range(structure.length), -1)
-        return Draft(DraftTree.chain(structure.length), torch.tensor([self.tokens[-1], *drafted]), log_q, row)

@@ -9,16 +9,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gumiho_decoder.drafters.gumiho import load_drafter
-    from gumiho_decoder.loop import GenerationConfig, generate, plain
+    from gumiho_decoder.config import GenerationConfig
+    from gumiho_decoder.drafters.load import load_drafter
+    from gumiho_decoder.loop import generate, plain
     from gumiho_decoder.recorder import Recorder
     from gumiho_decoder.target import load_target
 
 _HOME = {
-    "GenerationConfig": "loop",
+    "GenerationConfig": "config",
     "Recorder": "recorder",
     "generate": "loop",
-    "load_drafter": "drafters.gumiho",
+    "load_drafter": "drafters.load",
     "load_target": "target",
     "plain": "loop",
 }

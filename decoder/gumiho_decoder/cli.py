@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import sys
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -24,9 +25,15 @@ register(app)
 register_theorem(app)
 
 TargetOption = Annotated[str, typer.Option(help="Causal LM: a folder, a hub id, or `tiny` (embedded).")]
-DrafterOption = Annotated[str, typer.Option(help="A drafter's folder, or `tiny:gumiho` (embedded).")]
-StructureOption = Annotated[str, typer.Option(help="chain:K, or tree:total=64,top_k=14,depth=7,mlp_topk=35.")]
-DeviceOption = Annotated[str, typer.Option(help="cpu, cuda, cuda:1, …")]
+DrafterOption = Annotated[
+    str,
+    typer.Option(help="A drafter's folder or hub id (own or published format), tiny:gumiho, draft-model:T or ngram."),
+]
+StructureOption = Annotated[
+    str, typer.Option(help="chain:K, tree:total=64,top_k=14,depth=7,mlp_topk=35, static:FILE, or auto.")
+]
+DeviceOption = Annotated[str, typer.Option(help="cpu, cuda, cuda:1, …; auto: layers spread over all devices.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 @app.command()
@@ -36,36 +43,110 @@ def decode(
     drafter: DrafterOption = "tiny:gumiho",
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first N prompts.")] = None,
     max_new_tokens: Annotated[int, typer.Option(min=1, help="Most tokens of an output.")] = 128,
-    temperature: Annotated[float, typer.Option(help="0: greedy, which is what this version decodes.")] = 0.0,
+    temperature: Annotated[float, typer.Option(help="0: greedy.")] = 0.0,
+    top_k: Annotated[int | None, typer.Option(help="Sample among the k most probable tokens.")] = None,
+    top_p: Annotated[float | None, typer.Option(help="Sample among the fewest tokens of this probability.")] = None,
+    seed: Annotated[int, typer.Option(help="Same seed, same output.")] = 0,
     structure: StructureOption = "chain:7",
+    candidates: Annotated[str, typer.Option(help="top: most probable draft tokens; sampled: drawn.")] = "top",
+    acceptance: Annotated[str, typer.Option(help="exact; typical: Medusa's rule, LOSSY.")] = "exact",
+    fta: Annotated[str, typer.Option(help="Full tree attention: off; released or literal, LOSSY.")] = "off",
+    calibration: Annotated[Path | None, typer.Option(help="Score calibration of this drafter (JSON).")] = None,
+    budget: Annotated[Path | None, typer.Option(help="Cost profile: trees as large as pays for itself.")] = None,
+    stop_string: Annotated[list[str] | None, typer.Option(help="End an output with this text; repeatable.")] = None,
+    stop_token: Annotated[list[int] | None, typer.Option(help="End an output with this id; repeatable.")] = None,
     dtype: Annotated[str, typer.Option(help="float32, bfloat16 or float16.")] = "float32",
     device: DeviceOption = "cpu",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the cycle trace here (Parquet).")] = None,
+    every_position: Annotated[Path | None, typer.Option(help="Write the every-position log here (Parquet).")] = None,
+    log_structure: Annotated[
+        list[str] | None, typer.Option(help="Structure whose accepted lengths that log holds; repeatable.")
+    ] = None,
+    log_top_k: Annotated[int, typer.Option(min=1, max=512, help="Draft candidates a depth in that log.")] = 10,
     check_lossless: Annotated[bool, typer.Option(help="Compare with plain decoding, and time it.")] = False,
     baseline: Annotated[bool, typer.Option(help="Time plain decoding too.")] = False,
     outputs: Annotated[bool, typer.Option(help="Show what was written.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Decode prompts speculatively, log every cycle, and check that nothing changed.
 
     Example: gumiho decode --prompts prompts.jsonl --structure chain:5 --check-lossless -o trace.parquet
     """
-    from gumiho_decoder.commands import GenerationRequest, decode_prompts
+    from gumiho_decoder.commands import DecodeRequest, decode_prompts
 
-    if temperature != 0:
-        raise InputError("--temperature", temperature, "0: this version decodes greedily")
     result = decode_prompts(
-        target,
-        drafter,
-        prompts,
-        GenerationRequest(max_new_tokens, structure, limit, dtype, device),
-        trace_path=output,
-        check=check_lossless,
-        baseline=baseline,
+        DecodeRequest(
+            prompts,
+            target,
+            drafter,
+            limit,
+            dtype,
+            device,
+            structure,
+            dict(
+                max_new_tokens=max_new_tokens,
+                temperature=temperature,
+                top_k=top_k,
+                top_p=top_p,
+                seed=seed,
+                candidates=candidates,
+                acceptance=acceptance,
+                fta=fta,
+                stop_strings=tuple(stop_string or ()),
+                stop_token_ids=tuple(stop_token or ()),
+            ),
+            calibration,
+            budget,
+            output,
+            every_position,
+            tuple(log_structure or ()),
+            log_top_k,
+            check_lossless,
+            baseline,
+        )
     )
     result.show(outputs=outputs, as_json=as_json)
-    if result.summary["lossless"]["different"]:
+    if result.summary["lossless_mode"] and result.summary["lossless"]["different"]:
         raise typer.Exit(1)
+
+
+@app.command()
+def profile(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Cost profile to write (JSON).")],
+    target: Annotated[str | None, typer.Option(help="Causal LM to time, as in `decode`.")] = None,
+    drafter: Annotated[str | None, typer.Option(help="Drafter to time with it, as in `decode`.")] = None,
+    shape: Annotated[
+        str | None, typer.Option(help="Instead: random weights, vicuna-7b, llama2-13b, llama3-8b or a config.json.")
+    ] = None,
+    method: Annotated[str | None, typer.Option(help="With --shape: gumiho, eagle, medusa or hydra.")] = None,
+    context: Annotated[int, typer.Option(min=3, help="Tokens behind which the steps are timed.")] = 128,
+    dtype: Annotated[str, typer.Option(help="float32, bfloat16 or float16.")] = "float32",
+    device: DeviceOption = "cpu",
+    as_json: JsonOption = False,
+) -> None:
+    """Measure what the steps of a cycle cost here: plain step, verification by nodes, draft steps.
+
+    Example: gumiho profile --target tiny --drafter tiny:gumiho -o profile.json
+    """
+    given = [name for name, value in (("--target", target), ("--shape", shape)) if value is not None]
+    if len(given) != 1 or (method is not None) != (shape is not None) or (drafter is not None) != (target is not None):
+        raise InputError("options", " and ".join(given) or "none", "--target and --drafter, or --shape and --method")
+    from gumiho_decoder.measure import profile_command
+
+    pair = (target, drafter) if shape is None else (f"random:{shape}", f"random:{method}")
+    made = profile_command(*pair, device=device, dtype=dtype, context=context, output=output)
+    if as_json:
+        typer.echo(json.dumps(made.to_json(), allow_nan=False))
+        return
+    from gumiho_simulator.tables import show, table
+
+    def ms(seconds: float) -> str:
+        return f"{1000 * seconds:.3f} ms"
+
+    rows = [("plain step", ms(made.baseline_seconds)), ("serial draft step", ms(made.draft_serial_seconds))]
+    rows += [("parallel heads, once", ms(made.draft_parallel_seconds)), ("rest of a cycle", ms(made.other_seconds))]
+    rows += [(f"verification of {n} nodes", ms(s)) for n, s in zip(made.verify_nodes, made.verify_seconds, strict=True)]
+    show(table(("step", "time (lower quartile)"), rows, f"{made.target}, {made.drafter}, {made.device}, {made.dtype}"))
 
 
 @app.command()

@@ -1,41 +1,72 @@
-"""What `gumiho decode` does: load, decode with a progress bar, write the trace whatever happens, sum up."""
+"""What `gumiho decode` does: load, decode with a progress bar, write the logs whatever happens, sum up."""
 
 from __future__ import annotations
 
 import json
-import os
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 import typer
 
-from gumiho_decoder.drafters.gumiho import GumihoDrafter, load_drafter
-from gumiho_decoder.loop import GenerationConfig
+from gumiho_decoder.config import GenerationConfig
+from gumiho_decoder.drafters.base import Drafter
+from gumiho_decoder.drafters.load import load_drafter
+from gumiho_decoder.every_position import EveryPositionRequest
+from gumiho_decoder.outputs import check_output
 from gumiho_decoder.prompts import Prompt, read_prompts
 from gumiho_decoder.recorder import Recorder, environment
-from gumiho_decoder.run import Output, RunConfig, run, summary
-from gumiho_decoder.target import Target, load_target
-from gumiho_theory import InputError, Structure, Trace
-from gumiho_theory.files import reason
-
-DTYPES = ("float32", "bfloat16", "float16")
+from gumiho_decoder.run import Output, RunConfig, encode, run, summary
+from gumiho_decoder.target import Target, check_device, load_target
+from gumiho_theory import AutoStructure, CostProfile, InputError, ScoreCalibration, Structure, Trace
 
 
 @dataclass(frozen=True)
-class GenerationRequest:
-    """What is asked for on the command line, as typed."""
+class DecodeRequest:
+    """What is asked for on the command line, as typed; see `GenerationConfig` for the settings' meaning."""
 
-    max_new_tokens: int = 128
-    structure: str = "chain:7"
+    prompts: str
+    target: str = "tiny"
+    drafter: str = "tiny:gumiho"
     limit: int | None = None
     dtype: str = "float32"
     device: str = "cpu"
+    structure: str = "chain:7"
+    settings: dict[str, Any] = field(default_factory=dict)
+    calibration: Path | None = None
+    budget: Path | None = None
+    trace: Path | None = None
+    every_position: Path | None = None
+    log_structures: tuple[str, ...] = ()
+    log_top_k: int = 10
+    check: bool = False
+    baseline: bool = False
+
+    def generation(self) -> GenerationConfig:
+        """Return the settings of an output, read and checked.
+
+        Raises
+        ------
+        InputError
+            One that is out of range, or two that do not go together.
+        """
+        made = GenerationConfig(
+            structure=Structure.parse(self.structure),
+            calibration=None if self.calibration is None else ScoreCalibration.read(self.calibration),
+            budget=None if self.budget is None else CostProfile.read(self.budget),
+            **self.settings,
+        )
+        if self.check and not made.warp.greedy:
+            raise InputError(
+                "--check-lossless",
+                f"temperature {made.temperature}",
+                "temperature 0: a sampled text has no single right one to compare with",
+            )
+        return made
 
 
 @dataclass(frozen=True)
@@ -74,24 +105,22 @@ class DecodeResult:
         console = Console(highlight=False)
         table = Table("quantity", "value", show_edge=False)
         for name, value in self.summary.items():
-            shown = ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else value
-            table.add_row(name, f"{shown:.4g}" if isinstance(shown, float) else "–" if shown is None else str(shown))
+            table.add_row(name, _shown(value))
         console.print(table)
         for row in written if outputs else []:
             console.rule(escape(f"{row['prompt_id']}, turn {row['turn']} ({row['stop_reason']})"))
             typer.echo(row["text"])
 
 
-def decode_prompts(
-    target_name: str,
-    drafter_name: str,
-    prompts_path: str,
-    request: GenerationRequest,
-    *,
-    trace_path: Path | None,
-    check: bool,
-    baseline: bool,
-) -> DecodeResult:
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{k} {v}" for k, v in value.items()) if value.get("checked", 1) else "not checked"
+    if isinstance(value, list):
+        return "; ".join(", ".join(f"{k} {_shown(v)}" for k, v in row.items()) for row in value) or "none"
+    return f"{value:.4g}" if isinstance(value, float) else "–" if value is None else str(value)
+
+
+def decode_prompts(request: DecodeRequest) -> DecodeResult:
     """Decode a prompt file; see `gumiho decode`.
 
     Raises
@@ -99,37 +128,72 @@ def decode_prompts(
     InputError
         Anything that is wrong with the request, found before decoding as far as it can be.
     """
-    if trace_path is not None:
-        check_output(trace_path)
-    generation = GenerationConfig(request.max_new_tokens, Structure.parse(request.structure))
-    prompts = read_prompts(prompts_path, request.limit)
-    target, drafter = load_pair(target_name, drafter_name, request.dtype, request.device)
-    outputs, trace = decode(target, drafter, prompts, generation, RunConfig(baseline, check), trace_path)
-    tau = {"tau": trace.tau(), "tau_convention": "micro, bonus included, complete cycles", "cycles": trace.n_cycles}
-    return DecodeResult(outputs, trace, tau | summary(outputs))
+    for path in (request.trace, request.every_position):
+        if path is not None:
+            check_output(path)
+    generation = request.generation()
+    prompts = read_prompts(request.prompts, request.limit)
+    target, drafter = load_pair(request.target, request.drafter, request.dtype, request.device)
+    generation = settled(target, drafter, prompts, generation)
+    log = None
+    if request.every_position is not None:
+        structures = tuple(Structure.parse(text) for text in request.log_structures) or (generation.structure,)
+        log = EveryPositionRequest(request.every_position, structures, request.log_top_k)
+    config = RunConfig(request.baseline, request.check, every_position=log)
+    outputs, trace = decode(target, drafter, prompts, generation, config, request.trace)
+    head = {
+        "tau": trace.tau(),
+        "tau_convention": "micro, bonus included, complete cycles",
+        "cycles": trace.n_cycles,
+        "structure": str(generation.structure),
+        "mode": generation.mode,
+        "lossless_mode": generation.lossless,
+    }
+    return DecodeResult(outputs, trace, head | summary(outputs))
 
 
-def load_pair(target: str, drafter: str, dtype: str = "float32", device: str = "cpu") -> tuple[Target, GumihoDrafter]:
-    """Load a target and a drafter that fits it, both on one device.
+def load_pair(target: str, drafter: str, dtype: str = "float32", device: str = "cpu") -> tuple[Target, Drafter]:
+    """Load a target and a drafter that fits it.
 
     Raises
     ------
     InputError
         Unknown dtype or device, nothing loadable, or a drafter that does not fit.
     """
-    if dtype not in DTYPES:
-        raise InputError("--dtype", repr(dtype), ", ".join(DTYPES))
-    try:
-        torch.zeros(1, device=device).item()  # a device of no memory, such as meta, has no item
-    except (RuntimeError, AssertionError, ImportError) as error:
-        raise InputError("--device", repr(device), "cpu, or an accelerator that this machine has") from error
+    check_device(device, dtype)
     loaded = load_target(target, device, dtype)
     return loaded, load_drafter(drafter, loaded)
 
 
+def settled(
+    target: Target, drafter: Drafter, prompts: Sequence[Prompt], generation: GenerationConfig
+) -> GenerationConfig:
+    """Return the settings with their structure chosen if it is `auto`, once for all prompts; all of them checked.
+
+    Raises
+    ------
+    InputError
+        The drafter cannot make the structure, or the calibration is another drafter's.
+    """
+    if generation.calibration is not None:
+        generation.calibration.check_drafter(drafter.fingerprint)
+    if isinstance(generation.structure, AutoStructure):
+        from gumiho_decoder.auto import choose
+
+        few = [encode(target, prompt, []) for prompt in prompts[:3]]
+        choice = choose(target, drafter, few, generation)
+        print(
+            f"structure auto: {choice.structure} ({choice.source}; predicted {choice.speedup:.2f}x plain decoding)",
+            file=sys.stderr,
+        )
+        generation = replace(generation, structure=choice.structure)
+    drafter.check(generation.structure, generation.options(torch.Generator()))
+    return generation
+
+
 def decode(
     target: Target,
-    drafter: GumihoDrafter,
+    drafter: Drafter,
     prompts: Sequence[Prompt],
     generation: GenerationConfig,
     config: RunConfig,
@@ -137,70 +201,56 @@ def decode(
 ) -> tuple[list[Output], Trace]:
     """Decode with a progress bar on stderr. When it is cut short, the cycles so far are written all the same."""
     recorder = Recorder()
+    shape = getattr(drafter, "config", None)
     provenance = environment(target.device, target.dtype) | {
         "target": target.name,
         "drafter": drafter.name,
-        "method": "gumiho",
-        "drafter_shape": asdict(drafter.config),
+        "method": drafter.method,
+        "drafter_shape": asdict(shape) if is_dataclass(shape) else None,
+        "drafter_fingerprint": drafter.fingerprint,
         "structure": str(generation.structure),
         "max_new_tokens": generation.max_new_tokens,
-        "temperature": 0.0,
-        "lossless_mode": True,
-        "seed": None,  # greedy decoding draws nothing
+        "temperature": generation.temperature,
+        "top_k": generation.top_k,
+        "top_p": generation.top_p,
+        "candidates": generation.candidates,
+        "mode": generation.mode,
+        "lossless_mode": generation.lossless,
+        "fta": generation.fta,
+        "calibrated": generation.calibration is not None,
+        "seed": None if generation.warp.greedy else generation.seed,  # greedy decoding draws nothing
     }
+    log = None if config.every_position is None else config.every_position.log(drafter, generation)
+
+    def write(complete: bool) -> Trace:
+        facts = provenance | {"complete": complete}
+        trace = recorder.trace(facts)
+        if trace_path is not None:
+            trace.write(trace_path)
+        if log is not None:
+            log.made(facts).write(config.every_position.path)
+        return trace
+
     try:
         with progress(sum(len(p.turns) for p in prompts)) as advance:
-            outputs = run(target, drafter, prompts, generation, config, recorder, lambda _: advance())
+            outputs = run(target, drafter, prompts, generation, config, recorder, lambda _: advance(), log)
     except BaseException:
-        if trace_path is not None and recorder:
-            recorder.trace(provenance | {"complete": False}).write(trace_path)
-            print(f"stopped early: the cycles so far are in {trace_path}", file=sys.stderr)
+        if recorder:
+            write(complete=False)
+            written = [trace_path, config.every_position and config.every_position.path]
+            places = " and ".join(str(path) for path in written if path is not None)
+            if places:
+                print(f"stopped early: the cycles so far are in {places}", file=sys.stderr)
         raise
-    trace = recorder.trace(provenance | {"complete": True})
-    if trace_path is not None:
-        trace.write(trace_path)
-    return outputs, trace
+    return outputs, write(complete=True)
 
 
 @contextmanager
-def progress(total: int) -> Iterator[Any]:
+def progress(total: int, doing: str = "decoding") -> Iterator[Any]:
     """Show a bar on stderr (only on a terminal); yields the function that moves it on."""
     from rich.console import Console
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("decoding", total=total)
+        task = bar.add_task(doing, total=total)
         yield lambda: bar.advance(task)
-
-
-def check_output(path: Path) -> None:
-    """Make sure, before hours of work, that a file can be written at a path; nothing there is touched.
-
-    Raises
-    ------
-    InputError
-        It cannot: no such folder, a folder in its place, a device, a name that is too long.
-    """
-    check_writable(path.parent)
-    try:
-        if path.is_file():
-            return
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
-        path.unlink()
-    except OSError as error:
-        raise InputError(str(path), reason(error), "a file that can be written") from error
-
-
-def check_writable(folder: Path) -> None:
-    """Make sure, before hours of work, that a file can be written into a folder.
-
-    Raises
-    ------
-    InputError
-        It cannot.
-    """
-    try:
-        with tempfile.NamedTemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise InputError(str(folder), reason(error), "a folder that can be written") from error

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import typer
 
-from gumiho_decoder.commands import check_writable, decode, load_pair
-from gumiho_decoder.drafters.gumiho import GumihoDrafter
-from gumiho_decoder.loop import Cycle, GenerationConfig, generate
+from gumiho_decoder.commands import decode, load_pair
+from gumiho_decoder.config import GenerationConfig
+from gumiho_decoder.drafters.base import Drafter
+from gumiho_decoder.loop import Cycle, generate
+from gumiho_decoder.outputs import check_writable
 from gumiho_decoder.prompts import read_prompts
 from gumiho_decoder.run import Output, RunConfig, lossless, repeated_share, speed
 from gumiho_decoder.target import Target
@@ -63,7 +65,7 @@ def run_demo(folder: Path, *, as_json: bool) -> None:
 
 
 def _summary(
-    target: Target, drafter: GumihoDrafter, outputs: Sequence[Output], trace: Trace, facts: dict[str, Any]
+    target: Target, drafter: Drafter, outputs: Sequence[Output], trace: Trace, facts: dict[str, Any]
 ) -> DemoSummary:
     rates = speed(outputs)
     plain_seconds = sum(o.plain.seconds for o in outputs if o.plain)
@@ -102,7 +104,7 @@ def early_tau(outputs: Sequence[Output], trace: Trace) -> float | None:
     return 1.0 + float(trace.accepted[early].mean()) if early.any() else None
 
 
-def draw_cycle(target: Target, drafter: GumihoDrafter, output: Output) -> TreeDrawing:
+def draw_cycle(target: Target, drafter: Drafter, output: Output) -> TreeDrawing:
     """Decode one prompt with a small dynamic tree and return its cycle with the longest accepted path."""
     cycles: list[Cycle] = []
     generate(target, drafter, list(output.prompt), GenerationConfig(64, DRAWN), cycles.append)

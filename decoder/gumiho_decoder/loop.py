@@ -2,38 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
 import torch
 
+from gumiho_decoder.clock import Clock, between
+from gumiho_decoder.config import GenerationConfig
 from gumiho_decoder.drafters.base import Draft, Drafter
+from gumiho_decoder.stops import Stops
 from gumiho_decoder.target import Target, Verified
-from gumiho_decoder.verify import greedy
-from gumiho_theory import ChainStructure, DynamicTree, InputError, Structure
-
-
-@dataclass(frozen=True)
-class GenerationConfig:
-    """What is asked of one output.
-
-    Attributes
-    ----------
-    max_new_tokens : int
-        Most tokens in the output (EOS included). It cuts the output, never a draft.
-    structure : Structure
-        What the drafter is asked for in each cycle.
-    """
-
-    max_new_tokens: int = 128
-    structure: Structure = field(default_factory=lambda: ChainStructure(7))
-
-    def __post_init__(self) -> None:
-        if self.max_new_tokens < 1:
-            raise InputError("max_new_tokens", self.max_new_tokens, "at least 1")
-        if not isinstance(self.structure, ChainStructure | DynamicTree):
-            raise InputError("structure", str(self.structure), "chain:K or tree:…")
+from gumiho_theory import AutoStructure
 
 
 @dataclass(frozen=True)
@@ -45,14 +24,17 @@ class Generation:
     token_ids : tuple of int
         New tokens, EOS included.
     stop_reason : str
-        `eos`, `length` (max_new_tokens) or `context` (the model's positions are used up).
+        `eos`, `stop_string`, `length` (max_new_tokens) or `context` (the model's positions are used up).
     seconds : float
         Wall time, prefill included.
+    beyond : tuple of int
+        Tokens that the last cycle verified behind the end of the output.
     """
 
     token_ids: tuple[int, ...]
     stop_reason: str
     seconds: float
+    beyond: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -63,6 +45,8 @@ class Cycle:
     ----------
     position : int
         Index of the tree's root in the sequence.
+    context : Tensor, shape (tokens, H)
+        Features that the drafter took in before this draft: of the prompt, then of the path accepted before.
     drafted : int
         Deepest position that this draft could have had accepted.
     path, new : list of int
@@ -76,6 +60,7 @@ class Cycle:
     """
 
     position: int
+    context: torch.Tensor
     draft: Draft
     verified: Verified
     drafted: int
@@ -90,35 +75,6 @@ class Cycle:
     other_seconds: float
 
 
-@dataclass(frozen=True)
-class _Limit:
-    """Most new tokens, the reason to stop there, and the tokens that end an output earlier."""
-
-    tokens: int
-    reason: str
-    eos: frozenset[int]
-
-    @classmethod
-    def of(cls, target: Target, prompt: Sequence[int], max_new_tokens: int) -> _Limit:
-        room = target.positions - len(prompt)
-        if not prompt or room < 1:
-            raise InputError(
-                "prompt", f"{len(prompt)} tokens", f"1 to {target.positions - 1} (the model's positions less one)"
-            )
-        reason = "length" if max_new_tokens <= room else "context"
-        return cls(min(max_new_tokens, room), reason, target.eos_token_ids)
-
-    def cut(self, output: list[int], new: list[int]) -> str | None:
-        """Add to the output what may be added of `new`; return why it ends there, or None."""
-        for token in new:
-            output.append(token)
-            if token in self.eos:
-                return "eos"
-            if len(output) == self.tokens:
-                return self.reason
-        return None
-
-
 @torch.inference_mode()
 def generate(
     target: Target,
@@ -127,87 +83,76 @@ def generate(
     config: GenerationConfig,
     record: Callable[[Cycle], None] | None = None,
 ) -> Generation:
-    """Decode greedily with drafts: the same tokens as `plain`, in fewer forwards of the target.
+    """Decode with drafts: what `plain` would have written, in fewer forwards of the target.
 
     Raises
     ------
     InputError
         The prompt is empty or leaves no position free, or the drafter cannot make the structure.
     """
-    clock = _Clock(target.device)
-    limit = _Limit.of(target, prompt, config.max_new_tokens)
+    clock, stops = Clock(target.head_device), Stops.of(target, prompt, config)
+    structure, random = _structure(target, drafter, prompt, config), config.generator(target.head_device)
+    rule, options = config.rule(random), config.options(random)
+    ends = min(target.positions, drafter.positions or target.positions)
     read = target.prefill(prompt)
+    features, tokens = read.features, rule.pick(read.logits[-1])[None]
     output: list[int] = []
-    new, features = [int(read.logits[-1].argmax())], read.features
-    stop = limit.cut(output, new)
-    drafter.start([*prompt, *new], features)
-    pending = False  # whether the drafter has yet to see `new`: it does so at the head of a cycle, as part of drafting
+    new = tokens.tolist()
+    stop = stops.cut(output, new)
+    fresh = True
     while stop is None:
-        started = clock.now()
-        if pending:
-            drafter.advance(new, features)
+        started = clock.mark()
+        if fresh:
+            drafter.start(torch.cat([torch.tensor(prompt, device=tokens.device), tokens]), features)
+        else:
+            drafter.advance(tokens, features)
         position = len(prompt) + len(output) - 1
-        structure = shrunk(config.structure, target.positions - 1 - position)
-        draft = drafter.propose(structure)
-        drafted_at = clock.now()
-        verified = target.verify(draft.tokens.to(target.device), *_layout(draft, target.device))
-        path, bonus = greedy(draft, verified.logits)
-        target.keep(draft.tree.n_nodes, path)
-        verified_at = clock.now()
-        new, features, pending = [*draft.tokens[path[1:]].tolist(), bonus], verified.features[path], True
-        before = len(output)
-        stop = limit.cut(output, new)
-        drafted = min(structure.depth, draft.tree.n_nodes - 1)
-        accepted, censored_at = _observed(limit.eos, new, drafted, structure.depth < config.structure.depth)
+        asked = structure.cut(max(0, ends - 1 - position))
+        draft = drafter.propose(asked, options)
+        drafted = clock.mark()
+        verified = target.verify(draft.tokens, rule.mask(draft), draft.depths)
+        judged = clock.mark()
+        accepted = rule.accept(draft, verified.logits)
+        target.keep(draft.n_nodes, accepted.path, accepted.nodes)
+        context, tokens, features = features, accepted.tokens, verified.features[accepted.nodes]
+        new, fresh, before = accepted.new, False, len(output)
+        stop = stops.cut(output, new)
         if record is not None:
-            times = drafted_at - started, verified_at - drafted_at, clock.now() - verified_at
-            committed = len(output) - before
-            record(Cycle(position, draft, verified, drafted, path, new, accepted, committed, censored_at, stop, *times))
-    return Generation(tuple(output), stop, clock.now() - clock.start)
+            ended = clock.mark()
+            times = between(started, drafted), between(drafted, judged)
+            observed = _observed(stops.ids, new, draft.depth, asked.depth < structure.depth)
+            seconds = *times, max(0.0, ended.host - started.host - sum(times))
+            facts = draft, verified, draft.depth, accepted.path, new, observed[0], len(output) - before, observed[1]
+            record(Cycle(position, context, *facts, stop, *seconds))
+            clock.aside(ended)
+    beyond = () if stop == "eos" else new[len(output) - before :] if not fresh else ()
+    return Generation(tuple(output), stop, clock.seconds(), tuple(beyond))
 
 
 @torch.inference_mode()
-def plain(target: Target, prompt: Sequence[int], max_new_tokens: int) -> Generation:
-    """Decode greedily, one token a forward."""
-    clock = _Clock(target.device)
-    limit = _Limit.of(target, prompt, max_new_tokens)
+def plain(target: Target, prompt: Sequence[int], config: GenerationConfig) -> Generation:
+    """Decode one token a forward; of `config` only what concerns the target counts."""
+    clock, stops = Clock(target.head_device), Stops.of(target, prompt, config)
+    rule = config.rule(config.generator(target.head_device))
     output: list[int] = []
-    token = int(target.prefill(prompt).logits[-1].argmax())
-    while (stop := limit.cut(output, [token])) is None:
-        token = int(target.step(token).argmax())
-    return Generation(tuple(output), stop, clock.now() - clock.start)
+    token = int(rule.pick(target.prefill(prompt).logits[-1]))
+    while (stop := stops.cut(output, [token])) is None:
+        token = int(rule.pick(target.step(token)))
+    return Generation(tuple(output), stop, clock.seconds())
 
 
-def shrunk(structure: Structure, room: int) -> Structure:
-    """Return the structure cut to `room` draft positions: near the end of the context there is no place for more."""
-    if structure.depth <= room:
-        return structure
-    if isinstance(structure, DynamicTree) and room:
-        return replace(structure, depth=room)
-    return ChainStructure(room)
+def _structure(target: Target, drafter: Drafter, prompt: Sequence[int], config: GenerationConfig):
+    """Return the structure asked for, chosen if it is `auto`."""
+    if not isinstance(config.structure, AutoStructure):
+        return config.structure
+    from gumiho_decoder.auto import choose
+
+    return choose(target, drafter, [prompt], config).structure
 
 
-def _layout(draft: Draft, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the tree's ancestor mask, (nodes, nodes), and depths, (nodes,)."""
-    return torch.tensor(draft.tree.ancestor_mask, device=device), torch.tensor(draft.tree.depths, device=device)
-
-
-def _observed(eos: frozenset[int], new: list[int], drafted: int, shrunk: bool) -> tuple[int, int | None]:
+def _observed(ids: frozenset[int], new: list[int], drafted: int, shrunk: bool) -> tuple[int, int | None]:
     """Return (accepted length, censoring depth or None) of a cycle that verified `new`, the bonus token last."""
     for e, token in enumerate(new[:-1], start=1):
-        if token in eos:
+        if token in ids:
             return e, e
     return len(new) - 1, drafted if shrunk else None
-
-
-class _Clock:
-    """Wall time; waits for the accelerator, whose work is queued, before it reads."""
-
-    def __init__(self, device: torch.device) -> None:
-        self._device = device
-        self.start = self.now()
-
-    def now(self) -> float:
-        if self._device.type == "cuda":
-            torch.cuda.synchronize(self._device)
-        return time.perf_counter()

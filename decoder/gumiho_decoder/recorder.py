@@ -44,19 +44,27 @@ class Recorder:
 def _row(cycle: Cycle) -> dict[str, Any]:
     scalars = "position drafted accepted committed censored_at stop_reason draft_seconds verify_seconds other_seconds"
     row: dict[str, Any] = {name: getattr(cycle, name) for name in scalars.split()}
-    row["nodes"] = cycle.draft.tree.n_nodes
+    draft = cycle.draft
+    row["nodes"] = draft.n_nodes
     known = cycle.drafted if cycle.censored_at is None else cycle.censored_at
     reached = min(cycle.accepted + 1, known)
+    nothing: list[Any] = [None] * cycle.drafted
+    if not reached:
+        return row | {"rank": nothing, "q_draft": nothing, "p_target": nothing}
     # Depth i stands behind the i-th node of the path: there the drafter ranked all tokens, the target chose new[i - 1].
-    nodes = cycle.path[:reached]
-    true = torch.tensor(cycle.new[:reached], device=cycle.verified.logits.device)[:, None]
-    p_target = cycle.verified.logits[nodes].softmax(-1).gather(1, true)[:, 0]
-    log_q = cycle.draft.log_q[[cycle.draft.row[node] for node in nodes]]
-    of_true = log_q.gather(1, true.to(log_q.device))
+    nodes = torch.tensor(cycle.path[:reached], device=draft.row.device)
+    true = torch.tensor(cycle.new[:reached], device=nodes.device)[:, None]
+    p_target = cycle.verified.logits[nodes].softmax(-1).gather(1, true)
+    at = draft.row[nodes]  # -1 where the drafter stopped: a leaf's candidates were never ranked
+    log_q = draft.log_q[at.clamp_min(0)]
+    of_true = log_q.gather(1, true)
+    rank = (log_q > of_true).sum(-1, keepdim=True) + 1
+    ranked = ((at >= 0)[:, None] & of_true.isfinite()).long()  # a token that was no candidate at all has no rank
+    columns = torch.cat([ranked, rank, of_true.exp(), p_target], dim=1).double().tolist()
     rest = [None] * (cycle.drafted - reached)
-    row["rank"] = [*((log_q > of_true).sum(-1) + 1).tolist(), *rest]
-    row["q_draft"] = [*of_true[:, 0].exp().tolist(), *rest]
-    row["p_target"] = [*p_target.tolist(), *rest]
+    row["rank"] = [*(int(r) if ranked else None for ranked, r, _, _ in columns), *rest]
+    row["q_draft"] = [*(q if at >= 0 else None for at, (_, _, q, _) in zip(at.tolist(), columns, strict=True)), *rest]
+    row["p_target"] = [*(p for _, _, _, p in columns), *rest]
     return row
 
 

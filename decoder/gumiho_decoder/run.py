@@ -5,13 +5,16 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 
+from gumiho_decoder.config import GenerationConfig
 from gumiho_decoder.drafters.base import Drafter
-from gumiho_decoder.loop import Generation, GenerationConfig, generate, plain
+from gumiho_decoder.every_position import EveryPositionRequest, Log
+from gumiho_decoder.loop import Generation, generate, plain
 from gumiho_decoder.lossless import Comparison, compare
 from gumiho_decoder.prompts import Prompt
 from gumiho_decoder.recorder import Recorder
@@ -54,11 +57,14 @@ class RunConfig:
         Also compare with plain decoding.
     library : int
         For this many prompts, spread evenly, also time transformers' `generate`.
+    every_position : EveryPositionRequest or None
+        The every-position log to make, if any.
     """
 
     plain: bool = False
     check: bool = False
     library: int = 0
+    every_position: EveryPositionRequest | None = None
 
 
 def run(
@@ -69,6 +75,7 @@ def run(
     config: RunConfig,
     recorder: Recorder,
     progress: Callable[[Output], None],
+    log: Log | None = None,
 ) -> list[Output]:
     """Decode every prompt; `progress` is called after each turn.
 
@@ -78,21 +85,28 @@ def run(
         A prompt does not fit the model: for first turns this is found before anything is decoded.
     """
     for prompt in prompts:
-        _encode(target, prompt, [])
+        encode(target, prompt, [], drafter)
     _warm_up(target, drafter, prompts[0], generation)
     chosen = {round(i * (len(prompts) - 1) / max(1, config.library - 1)) for i in range(config.library)}
     outputs = []
     for index, prompt in enumerate(prompts):
         replies: list[str] = []
         for turn in range(len(prompt.turns)):
-            tokens = _encode(target, prompt, replies)
+            tokens = encode(target, prompt, replies, drafter)
             record = recorder.prompt(prompt.prompt_id, prompt.task, turn)
+            # An output's draws depend on the seed and its place alone, not on how long the outputs before it were.
+            asked = replace(generation, seed=_seed(generation.seed, index, turn))
 
-            def speculate(tokens=tokens, record=record) -> Generation:
-                return generate(target, drafter, tokens, generation, record)
+            def speculate(tokens=tokens, record=record, asked=asked, prompt=prompt, turn=turn) -> Generation:
+                if log is None:
+                    return generate(target, drafter, tokens, asked, record)
+                collector = log.collector(record)
+                made = generate(target, drafter, tokens, asked, collector)
+                log.add(target, drafter, tokens, made, collector, prompt, turn)
+                return made
 
-            def baseline(tokens=tokens) -> Generation | None:
-                return plain(target, tokens, generation.max_new_tokens) if config.plain or config.check else None
+            def baseline(tokens=tokens, asked=asked) -> Generation | None:
+                return plain(target, tokens, asked) if config.plain or config.check else None
 
             # Who goes first alternates, so that neither always finds the caches warm.
             if index % 2:
@@ -101,7 +115,7 @@ def run(
                 made, beside = speculate(), baseline()
             library = _library(target, tokens, generation.max_new_tokens) if index in chosen else None
             comparison = compare(target, tokens, beside.token_ids, made.token_ids) if config.check else None
-            replies.append(target.tokenizer.decode(made.token_ids, skip_special_tokens=True))
+            replies.append(target.decode(made.token_ids))
             outputs.append(
                 Output(
                     prompt.prompt_id, prompt.task, turn, tuple(tokens), replies[-1], made, beside, library, comparison
@@ -111,8 +125,14 @@ def run(
     return outputs
 
 
-def _encode(target: Target, prompt: Prompt, replies: list[str]) -> list[int]:
-    """Return the tokens of the conversation so far; chat prompts take the tokenizer's template, if it has one."""
+def encode(target: Target, prompt: Prompt, replies: Sequence[str], drafter: Drafter | None = None) -> list[int]:
+    """Return the tokens of the conversation so far; chat prompts take the tokenizer's template, if it has one.
+
+    Raises
+    ------
+    InputError
+        They do not fit the target, or the drafter where that has fewer positions.
+    """
     turn = len(replies)
     if prompt.chat and target.tokenizer.chat_template:
         said = [{"role": "user", "content": prompt.turns[0]}]
@@ -123,22 +143,26 @@ def _encode(target: Target, prompt: Prompt, replies: list[str]) -> list[int]:
     else:
         parts = [part for pair in zip(prompt.turns, replies, strict=False) for part in pair]
         tokens = target.encode("\n".join([*parts, prompt.turns[turn]]))
-    if not 1 <= len(tokens) < target.positions:
-        where = f"prompt {prompt.prompt_id!r}, turn {turn}"
-        raise InputError(
-            where,
-            f"{len(tokens)} tokens",
-            f"1 to {target.positions - 1} (target {target.name!r} has {target.positions} positions)",
-        )
+    models = [(f"target {target.name!r}", target.positions)]
+    if drafter is not None and drafter.positions is not None:
+        models.append((f"drafter {drafter.name!r}", drafter.positions))
+    for name, positions in models:
+        if not 1 <= len(tokens) < positions:
+            where, wanted = f"prompt {prompt.prompt_id!r}, turn {turn}", f"1 to {positions - 1}"
+            raise InputError(where, f"{len(tokens)} tokens", f"{wanted} ({name} has {positions} positions)")
     return tokens
 
 
 def _warm_up(target: Target, drafter: Drafter, prompt: Prompt, generation: GenerationConfig) -> None:
-    tokens = _encode(target, prompt, [])
-    few = GenerationConfig(min(16, generation.max_new_tokens), generation.structure)
+    tokens = encode(target, prompt, [])
+    few = replace(generation, max_new_tokens=min(16, generation.max_new_tokens))
     for _ in range(2):
         generate(target, drafter, tokens, few)
-        plain(target, tokens, few.max_new_tokens)
+        plain(target, tokens, few)
+
+
+def _seed(seed: int, index: int, turn: int) -> int:
+    return int(np.random.SeedSequence((seed, index, turn)).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
 @torch.inference_mode()

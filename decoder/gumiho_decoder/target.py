@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -55,6 +56,11 @@ class Target:
         self.config = model.config.get_text_config()
         self.cache = None
         self._cache_keyword = cache_keyword(model)
+        self._softcap = getattr(self.config, "final_logit_softcapping", None)
+        self._scale = getattr(self.config, "logit_scale", None) or 1 / (
+            getattr(self.config, "logits_scaling", None) or 1
+        )
+        self._feature_gap = 0.0
 
     @property
     def device(self) -> torch.device:
@@ -67,9 +73,14 @@ class Target:
         return self.model.dtype
 
     @property
+    def head_device(self) -> torch.device:
+        """Where the lm_head is, and so the features, the logits and a drafter; differs when layers are spread."""
+        return self.model.get_output_embeddings().weight.device
+
+    @property
     def hidden_size(self) -> int:
-        """Width H of the features."""
-        return self.config.hidden_size
+        """Width H of the features: of the lm_head's input."""
+        return self.model.get_output_embeddings().weight.shape[1]
 
     @property
     def vocab_size(self) -> int:
@@ -97,9 +108,49 @@ class Target:
         """Tokens whose keys and values are in the cache."""
         return 0 if self.cache is None else self.cache.get_seq_length()
 
+    def embed(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Return the frozen embedding of tokens, (...) -> (..., H), on the head's device."""
+        table = self.model.get_input_embeddings()
+        return table(tokens.to(table.weight.device)).to(self.head_device)
+
+    def log_probabilities(self, features: torch.Tensor) -> torch.Tensor:
+        """Read features, (..., H), through the frozen lm_head: log-probabilities, (..., V), float32."""
+        logits = self.model.get_output_embeddings()(features).float() * self._scale
+        if self._softcap is not None:
+            logits = self._softcap * torch.tanh(logits / self._softcap)
+        return torch.log_softmax(logits, dim=-1)
+
+    def note_features(self, gap: float) -> None:
+        """Note by how much the logits differ that the lm_head makes of the features; rounding apart, 0."""
+        self._feature_gap = gap
+
+    def check_fit(self, drafter: str, hidden_size: int, vocab_size: int) -> None:
+        """Refuse heads that were made for a target of another shape.
+
+        Raises
+        ------
+        InputError
+            Hidden size or vocabulary differ; or this target's features are not what its lm_head reads.
+        """
+        for field, found, wanted in (
+            ("hidden_size", hidden_size, self.hidden_size),
+            ("vocab_size", vocab_size, self.vocab_size),
+        ):
+            if found != wanted:
+                raise InputError(f"drafter {drafter!r}, {field}", found, f"{wanted}, as target {self.name!r} has")
+        if self._feature_gap > _TREE_TOLERANCE[self.dtype]:
+            found = f"a last hidden state that its lm_head reads as other logits (by {self._feature_gap:.2g})"
+            raise InputError(
+                f"target {self.name!r}", found, f"features for drafter {drafter!r} (or: ngram, draft-model:…)"
+            )
+
     def encode(self, prompt: str) -> list[int]:
         """Return the prompt's token ids, as the tokenizer makes them."""
         return self.tokenizer(prompt)["input_ids"]
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """Return the text of token ids, special tokens left out."""
+        return self.tokenizer.decode(tokens, skip_special_tokens=True)
 
     def prefill(self, tokens: Sequence[int]) -> Verified:
         """Start a sequence: read the prompt, keep its keys and values.
@@ -121,7 +172,7 @@ class Target:
         self.cache = DynamicCache(config=self.model.config)
         ids = torch.tensor([list(tokens)], device=self.device)
         out = self._forward(input_ids=ids, output_hidden_states=True, logits_to_keep=1)
-        return Verified(out.logits[0].float(), out.hidden_states[-1][0])
+        return self._verified(out)
 
     def verify(self, tokens: torch.Tensor, ancestors: torch.Tensor, depths: torch.Tensor) -> Verified:
         """Read all nodes of a draft tree at once, each seeing the verified text and its own ancestors only.
@@ -142,20 +193,23 @@ class Target:
         """
         past, nodes = self.length, len(tokens)
         mask = torch.ones(1, 1, nodes, past + nodes, dtype=torch.bool, device=self.device)
-        mask[0, 0, :, past:] = ancestors
+        mask[0, 0, :, past:] = ancestors.to(self.device)
         out = self._forward(
-            input_ids=tokens[None],
+            input_ids=tokens[None].to(self.device),
             attention_mask=mask,
-            position_ids=(past + depths)[None],
+            position_ids=(past + depths)[None].to(self.device),
             output_hidden_states=True,
         )
-        return Verified(out.logits[0].float(), out.hidden_states[-1][0])
+        return self._verified(out)
 
-    def keep(self, nodes: int, path: Sequence[int]) -> None:
-        """Of the `nodes` rows just verified keep those of `path` (root first, ascending), and forget the others."""
+    def keep(self, nodes: int, path: Sequence[int], at: torch.Tensor) -> None:
+        """Of the `nodes` rows just verified keep those of `path` (root first, ascending), and forget the others.
+
+        `at` is the same path as an int64 Tensor, on any device.
+        """
         start = self.length - nodes
         if list(path) != list(range(len(path))):
-            rows = torch.tensor(path, device=self.device) + start
+            rows = at + start
             for layer in self.cache.layers:
                 for states in (layer.keys, layer.values):
                     # Layers may live on several devices; the gather copies before the write, so overlap is safe.
@@ -165,14 +219,43 @@ class Target:
     def step(self, token: int) -> torch.Tensor:
         """Plain decoding: read one token, return the next-token logits, shape (vocabulary,), float32."""
         ids = torch.tensor([[token]], device=self.device)
-        return self._forward(input_ids=ids).logits[0, -1].float()
+        return self._forward(input_ids=ids).logits[0, -1].float().to(self.head_device)
+
+    def _verified(self, out) -> Verified:
+        # Spread over devices, a model may return its outputs where its inputs were.
+        logits, features = out.logits[0].float(), out.hidden_states[-1][0]
+        return Verified(logits.to(self.head_device), features.to(self.head_device))
 
     def _forward(self, **arguments):
         return self.model(**arguments, **{self._cache_keyword: self.cache}, use_cache=True)
 
 
-def load_target(name: str, device: str = "cpu", dtype: str = "float32") -> Target:
+DTYPES = ("float32", "bfloat16", "float16")
+
+
+def check_device(device: str, dtype: str) -> None:
+    """Refuse, with an InputError, a dtype that is not decoded in and a device that is not there."""
+    if dtype not in DTYPES:
+        raise InputError("--dtype", repr(dtype), ", ".join(DTYPES))
+    try:
+        if device != "auto":
+            torch.zeros(1, device=device).item()  # a device of no memory, such as meta, has no item
+    except (RuntimeError, AssertionError, ImportError) as error:
+        raise InputError("--device", repr(device), "cpu, auto, or an accelerator that this machine has") from error
+
+
+def load_target(name: str, device: str = "cpu", dtype: str = "float32", device_map: Any = None) -> Target:
     """Load a target: `tiny` (embedded), a Hugging Face folder or id.
+
+    Parameters
+    ----------
+    name : str
+    device : str
+        Where the whole model goes; `auto` spreads it over all devices there are.
+    dtype : str
+        Name of a torch dtype.
+    device_map : optional
+        As `from_pretrained` takes it, instead of `device`: layers spread over devices.
 
     Raises
     ------
@@ -189,7 +272,8 @@ def load_target(name: str, device: str = "cpu", dtype: str = "float32") -> Targe
     path = embedded("target") if name == "tiny" else name
     try:
         tokenizer = AutoTokenizer.from_pretrained(path)
-        model = AutoModelForCausalLM.from_pretrained(path, dtype=getattr(torch, dtype))
+        spread = "auto" if device == "auto" else device_map
+        model = AutoModelForCausalLM.from_pretrained(path, dtype=getattr(torch, dtype), device_map=spread)
     except (OSError, ValueError, KeyError) as error:
         raise InputError(
             f"target {name!r}", str(error).split("\n")[0], "a causal LM's folder or id, or 'tiny'"
@@ -204,7 +288,7 @@ def load_target(name: str, device: str = "cpu", dtype: str = "float32") -> Targe
     rope = (getattr(model.config.get_text_config(), "rope_parameters", None) or {}).get("rope_type")
     if rope in {"longrope", "dynamic"}:
         raise InputError(f"target {name!r}", f"rotary embeddings of type {rope}", "such as do not change with length")
-    target = Target(model.to(device), tokenizer, name)
+    target = Target(model if spread is not None else model.to(device), tokenizer, name)
     check_tree_attention(target)
     return target
 
@@ -233,8 +317,11 @@ def check_tree_attention(target: Target) -> None:
         mask = torch.tensor([[column in path for column in range(5)] for path in paths], device=target.device)
         depths = torch.tensor([len(path) - 1 for path in paths], device=target.device)
         target.prefill(prompt)
-        found = target.verify(torch.tensor(tokens, device=target.device), mask, depths).logits
-        gap = float((found - expected).abs().max())
+        read = target.verify(torch.tensor(tokens, device=target.device), mask, depths)
+        gap = float((read.logits - expected).abs().max())
+        target.cache = None
+        again = target.log_probabilities(read.features)
+        target.note_features(float((again - read.logits.log_softmax(-1)).abs().max()))
     except InputError:
         raise  # it is a ValueError too, and says already what is wrong
     except (AttributeError, IndexError, NotImplementedError, RuntimeError, TypeError, ValueError) as error:

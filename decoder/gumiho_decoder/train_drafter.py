@@ -16,6 +16,8 @@ from torch.nn.functional import smooth_l1_loss
 
 from gumiho_decoder.data import Blocks, evenly
 from gumiho_decoder.drafters.gumiho_model import GumihoConfig, GumihoModel
+from gumiho_decoder.drafters.serial_model import SerialModel
+from gumiho_decoder.losses import read_target
 from gumiho_decoder.target import Target
 from gumiho_decoder.training import Log, LoopConfig, run_loop, split_optimizers
 
@@ -77,14 +79,14 @@ def train_gumiho(
 
 
 def drafter_loss(
-    target: Target, model: GumihoModel, tokens: torch.Tensor, config: DrafterTraining, random: torch.Generator
+    target: Target, model: SerialModel, tokens: torch.Tensor, config: DrafterTraining, random: torch.Generator
 ) -> torch.Tensor:
-    """Return the training loss of a batch of blocks, `tokens` int64 (batch, length)."""
-    embedded, features = _read(target, tokens)
+    """Return the training loss of a batch of blocks, `tokens` int64 (batch, length): Gumiho's, or EAGLE's."""
+    embedded, features = read_target(target, tokens)
     noise = (torch.rand(features.shape, generator=random) - 0.5) * config.noise
     serial, windows = _serial(model, embedded, features + noise.to(features))
     loss = _term(target, serial, features[:, 1:], config)
-    if model.heads is not None:
+    if isinstance(model, GumihoModel) and model.heads is not None:
         last = windows.shape[1] - len(model.heads)
         some = torch.randperm(last, generator=random)[: max(1, int(config.head_share * last))]
         for j, predicted in enumerate(model.heads(windows[:, some])):
@@ -93,14 +95,7 @@ def drafter_loss(
     return loss
 
 
-def _read(target: Target, tokens: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the target's embeddings and features of every token, (batch, length, H) each, without gradient."""
-    with torch.no_grad():
-        out = target.model(input_ids=tokens, output_hidden_states=True, logits_to_keep=1, use_cache=False)
-        return target.model.get_input_embeddings()(tokens), out.hidden_states[-1].float()
-
-
-def _serial(model: GumihoModel, embedded: torch.Tensor, features: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def _serial(model: SerialModel, embedded: torch.Tensor, features: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Return predicted features and the heads' input windows.
 
     Predicted feature t (of length - 1) stands for true feature t + 1. Window t joins the FC outputs of serial
@@ -110,7 +105,7 @@ def _serial(model: GumihoModel, embedded: torch.Tensor, features: torch.Tensor) 
         inputs_embeds=model.combine(embedded[:, 1:], features[:, :-1]), use_cache=False
     ).last_hidden_state
     entered = model.combine(embedded[:, 2:], predicted[:, :-1])
-    width = model.config.window
+    width = getattr(model.config, "window", 1)
     count = entered.shape[1] - width + 1
     return predicted, torch.cat([entered[:, i : i + count] for i in range(width)], dim=-1)
 
@@ -136,7 +131,7 @@ def heldout_accuracy(
     head = target.model.get_output_embeddings()
     batches = evenly(stream, length, count).split(8)
     for tokens in batches:
-        embedded, features = _read(target, tokens.to(target.device))
+        embedded, features = read_target(target, tokens.to(target.device))
         predicted, windows = _serial(model, embedded, features)
         true = head(features).argmax(-1)
         serial = (head(predicted).argmax(-1) == true[:, 1:]).double().mean().cpu()

@@ -1,4 +1,4 @@
-"""The simulator's commands: predict, traces show, fit, forecast, validate.
+"""The simulator's commands: predict, traces show, tree, fit, forecast, validate.
 
 Heavy imports stand inside the commands, so that ``gumiho predict`` starts without SciPy or pyarrow. Bad
 input raises InputError; the program that assembles the commands turns it into one line on standard error
@@ -30,6 +30,7 @@ def register(app: typer.Typer) -> None:
         The application to add to.
     """
     app.command("predict")(predict)
+    app.command("tree")(tree)
     app.command("fit")(fit)
     app.command("forecast")(forecast)
     app.command("validate")(validate)
@@ -111,6 +112,40 @@ def show_trace(
         headings = ("position", "at risk", "conditional", "95 %", "survival", "95 %")
         parts.append(table(headings, [[text(value, 2) for value in row] for row in rows]))
     show(*parts, "tau: bonus included, micro, over complete cycles; intervals 95 %, clustered by prompt")
+
+
+def tree(
+    file: Annotated[Path, typer.Argument(help="Cycle trace (Parquet) that logs ranks.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Static tree file to write (JSON).")],
+    nodes: Annotated[int, typer.Option(min=2, max=4096, help="Nodes of the tree, root included.")] = 16,
+    ranks: Annotated[int, typer.Option(min=1, max=512, help="Candidates a node may open.")] = 10,
+    json: Json = False,
+) -> None:
+    """Build the static draft tree with the largest expected accepted length from a log's rank rates.
+
+    Example: gumiho tree trace.parquet --nodes 16 -o tree.json; then gumiho decode --structure static:tree.json …
+    """
+    from gumiho_theory import StaticTree, Trace, rank_rates
+
+    counted = rank_rates(Trace.read(file), ranks)
+    best = StaticTree.best(counted.rates, nodes)
+    best.write(output)
+    expected = best.tree.expected_accepted([0.0, *(counted.rates[len(p) - 1, p[-1] - 1] for p in best.paths)])
+    result = {
+        "nodes": best.tree.n_nodes,
+        "depth": best.depth,
+        "tau": 1.0 + expected,
+        "tau_convention": "bonus included; expected under path independence, in sample, no interval",
+        "at_risk": counted.at_risk.tolist(),
+        "output": str(output),
+    }
+    if json:
+        typer.echo(dumps(result))
+        return
+
+    from gumiho_simulator.tables import show, table
+
+    show(table(("quantity", "value"), list(result.items())))
 
 
 def fit(

@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import os
+
+os.environ["HF_HUB_OFFLINE"] = "1"  # names that are no folder are refused at once, not after retries over the network
+
 import pytest
 import torch
 

@@ -12,7 +12,7 @@ from gumiho_decoder.cli import main
 from gumiho_decoder.data import train_tokenizer
 from gumiho_decoder.drafters.gumiho_model import GumihoConfig, GumihoModel
 from gumiho_decoder.target import load_target
-from gumiho_theory import Trace
+from gumiho_theory import EveryPositionLog, ScoreCalibration, StaticTree, TemperatureMap, Trace
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +40,7 @@ def pair(tmp_path_factory):
     (folder / "prompts.jsonl").write_text('{"prompt": "def f("}\n{"prompt": "return", "task": "t"}\n')
     (folder / "long.jsonl").write_text(json.dumps({"prompt": "é" * 100}) + "\n")
     (folder / "empty.jsonl").write_text("")
+    ScoreCalibration("other", "f" * 64, (TemperatureMap(2.0),)).write(folder / "foreign.json")
     return folder
 
 
@@ -110,8 +111,21 @@ def test_decode_prints_a_table_for_people(call):
         (("--prompts", "prompts.jsonl", "--target", "nowhere"), ("nowhere",)),
         (("--prompts", "prompts.jsonl", "--structure", "ring:3"), ("ring:3",)),
         (("--prompts", "prompts.jsonl", "--structure", "chain:8"), ("chain:8", "at most 7")),
-        (("--prompts", "prompts.jsonl", "--structure", "auto"), ("auto",)),
-        (("--prompts", "prompts.jsonl", "--temperature", "0.7"), ("--temperature", "0.7")),
+        (("--prompts", "prompts.jsonl", "--structure", "chain:0"), ("chain:0", "plain")),
+        (("--prompts", "prompts.jsonl", "--structure", "static:none.json"), ("none.json",)),
+        (("--prompts", "prompts.jsonl", "--structure", "static:[[2,1]]"), ("[2]",)),
+        (("--prompts", "prompts.jsonl", "--temperature", "-1"), ("temperature", "-1")),
+        (("--prompts", "prompts.jsonl", "--temperature", "0.7", "--check-lossless"), ("--check-lossless", "0.7")),
+        (("--prompts", "prompts.jsonl", "--temperature", "1", "--top-p", "0"), ("top_p", "0")),
+        (("--prompts", "prompts.jsonl", "--candidates", "sampled"), ("candidates", "temperature 0")),
+        (("--prompts", "prompts.jsonl", "--acceptance", "typical"), ("acceptance", "temperature 0")),
+        (("--prompts", "prompts.jsonl", "--fta", "literal"), ("fta", "chain:7")),
+        (("--prompts", "prompts.jsonl", "--calibration", "none.json"), ("none.json",)),
+        (("--prompts", "prompts.jsonl", "--calibration", "foreign.json"), ("calibration", "f" * 64)),
+        (("--prompts", "prompts.jsonl", "--budget", "prompts.jsonl"), ("prompts.jsonl",)),
+        (("--prompts", "prompts.jsonl", "--every-position", "no/such/log.parquet"), ("no/such",)),
+        (("--prompts", "prompts.jsonl", "--every-position", "l.parquet", "--log-structure", "ring"), ("ring",)),
+        (("--prompts", "prompts.jsonl", "--stop-string", ""), ("stop_strings",)),
         (("--prompts", "prompts.jsonl", "--dtype", "int8"), ("--dtype", "int8")),
         (("--prompts", "prompts.jsonl", "--device", "nowhere"), ("--device", "nowhere")),
         (("--prompts", "prompts.jsonl", "-o", "no/such/folder/t.parquet"), ("no/such/folder",)),
@@ -132,6 +146,89 @@ def test_bad_input_exits_2_with_one_line_that_names_it(arguments, words, call):
     assert "Traceback" not in err
     for word in words:
         assert word in lines[0]
+
+
+def test_sampled_decoding_is_seeded_and_says_its_mode(call):
+    runs = []
+    for seed in ("1", "1", "2"):
+        code, out, _ = call(
+            *(*PAIR, "--prompts", "prompts.jsonl", "--max-new-tokens", "30", "--outputs", "--json"),
+            *("--temperature", "1.5", "--top-k", "40", "--top-p", "0.95", "--seed", seed, "--candidates", "sampled"),
+        )
+        assert code == 0
+        runs.append(json.loads(out))
+    texts = [[o["token_ids"] for o in run["outputs"]] for run in runs]
+    assert texts[0] == texts[1] != texts[2]
+    assert (runs[0]["mode"], runs[0]["lossless_mode"]) == ("sampling", True)
+
+
+@pytest.mark.parametrize("extra", [("--fta", "released"), ("--acceptance", "typical", "--temperature", "1")])
+def test_a_lossy_mode_says_so_in_output_and_trace_and_never_fails_the_check(extra, call, tmp_path):
+    trace = tmp_path / "t.parquet"
+    check = () if "--temperature" in extra else ("--check-lossless",)
+    code, out, _ = call(
+        *(*PAIR, "--prompts", "prompts.jsonl", "--max-new-tokens", "20", "--json", "-o", str(trace), *check),
+        *("--structure", "tree:total=16,top_k=3,mlp_topk=4", *extra),
+    )
+    assert code == 0
+    assert "lossy" in json.loads(out)["mode"]
+    assert json.loads(out)["lossless_mode"] is False
+    provenance = Trace.read(trace).provenance
+    assert provenance["lossless_mode"] is False
+    assert "lossy" in provenance["mode"]
+
+
+def test_a_static_tree_is_built_from_a_trace_and_decoded_and_everything_is_logged(call, tmp_path):
+    trace, tree, log = tmp_path / "t.parquet", tmp_path / "tree.json", tmp_path / "log.parquet"
+    common = (*PAIR, "--prompts", "prompts.jsonl", "--max-new-tokens", "30", "--json")
+    assert call(*common, "-o", str(trace))[0] == 0
+    code, out, _ = call("tree", str(trace), "--nodes", "6", "-o", str(tree), "--json")
+    assert code == 0
+    assert json.loads(out)["nodes"] == 6 == 1 + len(StaticTree.read(tree).paths)
+    code, out, _ = call(
+        *(*common, "--structure", f"static:{tree}", "--check-lossless", "-o", str(trace)),
+        *("--every-position", str(log), "--log-structure", f"static:{tree}", "--log-structure", "chain:3"),
+    )
+    assert code == 0
+    assert json.loads(out)["lossless"]["equal"] == 2
+    written = EveryPositionLog.read(log)
+    assert written.structures[1] == "chain:3"
+    assert written.n_rows == json.loads(out)["new_tokens"]
+    # From each output's first token on, chained lengths are the run's own.
+    made = Trace.read(trace)
+    for prompt in made.prompts:
+        lengths = written.accepted[written.prompt_id == prompt, 0]
+        start, cycles = 0, []
+        while start < len(lengths) - 1:
+            cycles.append(int(lengths[start]))
+            start += cycles[-1] + 1
+        assert cycles == made.accepted[made.prompt_id == prompt].tolist()
+
+
+def test_stop_strings_and_ids_end_outputs(call):
+    code, out, _ = call(*PAIR, "--prompts", "prompts.jsonl", "--max-new-tokens", "30", "--outputs", "--json")
+    said = json.loads(out)["outputs"][0]["token_ids"]
+    code, out, _ = call(
+        *(*PAIR, "--prompts", "prompts.jsonl", "--max-new-tokens", "30", "--outputs", "--json", "--limit", "1"),
+        *("--stop-token", str(said[4]), "--check-lossless"),
+    )
+    result = json.loads(out)
+    assert code == 0
+    assert result["outputs"][0]["token_ids"] == said[: said.index(said[4]) + 1]
+    assert result["outputs"][0]["stop_reason"] == "eos"
+
+
+@pytest.mark.parametrize("drafter", ["ngram", "draft-model:target"])
+def test_drafters_without_heads_decode_too(drafter, call):
+    code, out, _ = call(
+        *("decode", "--target", "target", "--drafter", drafter, "--prompts", "prompts.jsonl", "--max-new-tokens", "25"),
+        *("--structure", "chain:3", "--check-lossless", "--json"),
+    )
+    result = json.loads(out)
+    assert code == 0
+    assert result["lossless"]["equal"] == 2
+    if drafter != "ngram":
+        assert result["tau"] == 4.0  # the target is its own draft model
 
 
 def test_a_run_cut_short_keeps_the_cycles_it_had(call, tmp_path, monkeypatch):

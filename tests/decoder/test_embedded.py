@@ -11,7 +11,8 @@ import pytest
 from gumiho_decoder import demo
 from gumiho_decoder.cli import main
 from gumiho_decoder.commands import load_pair
-from gumiho_decoder.loop import GenerationConfig, generate, plain
+from gumiho_decoder.config import GenerationConfig
+from gumiho_decoder.loop import generate, plain
 from gumiho_decoder.lossless import compare
 from gumiho_decoder.prompts import read_prompts
 from gumiho_decoder.tiny import PROMPTS, embedded
@@ -47,7 +48,7 @@ def test_trained_drafts_leave_the_output_unchanged_and_are_accepted(structure, p
         tokens = target.encode(prompt.turns[0])
         cycles = []
         out = generate(target, drafter, tokens, GenerationConfig(48, Structure.parse(structure)), cycles.append)
-        expected = plain(target, tokens, 48)
+        expected = plain(target, tokens, GenerationConfig(48))
         assert compare(target, tokens, expected.token_ids, out.token_ids).verdict in {"equal", "tie"}
         assert len(cycles) < 40
 

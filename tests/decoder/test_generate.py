@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 import torch
 
-from fakes import VOCAB, ScriptedDrafter, random_drafter, random_target
-from gumiho_decoder.loop import GenerationConfig, generate, plain, shrunk
+from fakes import VOCAB, random_drafter, random_target
+from gumiho_decoder.config import GenerationConfig
+from gumiho_decoder.loop import generate, plain
 from gumiho_decoder.recorder import Recorder
 from gumiho_theory import ChainStructure, DynamicTree, InputError, Structure
+from scripted import ScriptedDrafter, mixed
 
 STRUCTURES = [
-    "chain:0",
     "chain:1",
     "chain:3",
     "chain:7",
@@ -20,7 +21,15 @@ STRUCTURES = [
     "tree:total=64,top_k=14,depth=7,mlp_topk=35",
     "tree:total=3,top_k=9,depth=5,mlp_topk=9",
     "tree:total=12,top_k=5,depth=1,mlp_topk=5",
+    "tree:total=30,top_k=4,depth=7,mlp_topk=9,pruning=3",
+    "static:[[1],[2],[3],[1,1],[1,2],[2,1],[3,2],[1,1,1],[1,2,1],[1,1,1,1],[1,1,1,2],[1,1,1,1,1]]",
+    "static:[[2],[2,3],[2,3,1]]",
 ]
+
+
+def scripted(sequence, wrong=1000):
+    """A drafter that is right but for every `wrong`-th token of the sequence."""
+    return ScriptedDrafter(sequence, VOCAB, lambda place: 0 if place % wrong == 0 else 1)
 
 
 def reference(target, prompt, count):
@@ -32,7 +41,7 @@ def reference(target, prompt, count):
 
 
 def test_plain_decoding_equals_reading_the_whole_text_for_each_token(target, prompt):
-    assert plain(target, prompt, 40).token_ids == reference(target, prompt, 40)
+    assert plain(target, prompt, GenerationConfig(40)).token_ids == reference(target, prompt, 40)
 
 
 def test_plain_decoding_equals_transformers_generate(target, prompt):
@@ -40,7 +49,7 @@ def test_plain_decoding_equals_transformers_generate(target, prompt):
     out = target.model.generate(
         ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=40, pad_token_id=0
     )
-    assert plain(target, prompt, 40).token_ids == tuple(out[0, len(prompt) :].tolist())
+    assert plain(target, prompt, GenerationConfig(40)).token_ids == tuple(out[0, len(prompt) :].tolist())
 
 
 @pytest.mark.parametrize("structure", STRUCTURES)
@@ -49,7 +58,21 @@ def test_every_structure_gives_the_plain_tokens(structure, seed, prompt):
     target = random_target(seed)
     drafter = random_drafter(target, seed)
     config = GenerationConfig(50, Structure.parse(structure))
-    assert generate(target, drafter, prompt, config).token_ids == plain(target, prompt, 50).token_ids
+    assert generate(target, drafter, prompt, config).token_ids == plain(target, prompt, GenerationConfig(50)).token_ids
+
+
+@pytest.mark.parametrize("structure", STRUCTURES)
+@pytest.mark.parametrize("serial", [1, 2, None])
+def test_long_accepted_paths_along_every_branch_give_the_plain_tokens(structure, serial, target, prompt):
+    expected = plain(target, prompt, GenerationConfig(90)).token_ids
+    drafter = ScriptedDrafter([*prompt, *expected], VOCAB, mixed, serial)
+    cycles = []
+    out = generate(target, drafter, prompt, GenerationConfig(70, Structure.parse(structure)), cycles.append)
+    assert out.token_ids == expected[:70]
+    if structure.startswith(("tree:total=20", "tree:total=64", "static:[[1]")):
+        assert max(cycle.accepted for cycle in cycles) >= 4
+        # Not only first children: the cache is compacted for real.
+        assert sum(cycle.path != list(range(len(cycle.path))) for cycle in cycles) >= 3
 
 
 @pytest.mark.parametrize("heads", [(1, 0), (1, 3), (3, 0), (3, 2), (2, 1)])
@@ -60,14 +83,14 @@ def test_every_split_of_serial_and_parallel_positions_gives_the_plain_tokens(hea
     depth = serial + parallel
     structure = DynamicTree(total=16, top_k=3, depth=depth, mlp_topk=4) if tree else ChainStructure(depth)
     out = generate(target, drafter, prompt, GenerationConfig(40, structure))
-    assert out.token_ids == plain(target, prompt, 40).token_ids
+    assert out.token_ids == plain(target, prompt, GenerationConfig(40)).token_ids
 
 
 @pytest.mark.parametrize("wrong", [2, 3, 5, 11, 1000])
 def test_a_drafter_that_is_often_right_gives_the_plain_tokens_in_fewer_cycles(wrong, target, prompt):
-    expected = plain(target, prompt, 60).token_ids
+    expected = plain(target, prompt, GenerationConfig(60)).token_ids
     recorder = Recorder()
-    drafter = ScriptedDrafter([*prompt, *expected, *[0] * 9], wrong)
+    drafter = scripted([*prompt, *expected, *[0] * 9], wrong)
     out = generate(target, drafter, prompt, GenerationConfig(60, ChainStructure(7)), recorder.prompt("a", None, 0))
     trace = recorder.trace({})
     assert out.token_ids == expected
@@ -79,14 +102,14 @@ def test_a_drafter_that_is_often_right_gives_the_plain_tokens_in_fewer_cycles(wr
 
 @pytest.mark.parametrize("at", range(12))
 def test_an_accepted_eos_ends_the_output_there_and_censors_the_cycle(at, prompt):
-    free = plain(random_target(3), prompt, 40).token_ids
+    free = plain(random_target(3), prompt, GenerationConfig(40)).token_ids
     eos = free[at]
     target = random_target(3, eos=eos)
     first = free.index(eos)
-    expected = plain(target, prompt, 40)
+    expected = plain(target, prompt, GenerationConfig(40))
     assert (expected.token_ids, expected.stop_reason) == (free[: first + 1], "eos")
     recorder = Recorder()
-    drafter = ScriptedDrafter([*prompt, *free], 1000)
+    drafter = scripted([*prompt, *free])
     out = generate(target, drafter, prompt, GenerationConfig(40, ChainStructure(7)), recorder.prompt("a", None, 0))
     assert (out.token_ids, out.stop_reason) == (expected.token_ids, "eos")
     if first:  # else prefill's own token ended it, before any cycle
@@ -102,9 +125,9 @@ def test_an_accepted_eos_ends_the_output_there_and_censors_the_cycle(at, prompt)
 
 @pytest.mark.parametrize("limit", range(1, 12))
 def test_max_new_tokens_cuts_the_output_but_not_the_accepted_length(limit, target, prompt):
-    expected = plain(target, prompt, 30).token_ids
+    expected = plain(target, prompt, GenerationConfig(30)).token_ids
     recorder = Recorder()
-    drafter = ScriptedDrafter([*prompt, *expected], 1000)
+    drafter = scripted([*prompt, *expected])
     out = generate(target, drafter, prompt, GenerationConfig(limit, ChainStructure(7)), recorder.prompt("a", None, 0))
     assert (out.token_ids, out.stop_reason) == (expected[:limit], "length")
     if limit > 1:
@@ -115,11 +138,11 @@ def test_max_new_tokens_cuts_the_output_but_not_the_accepted_length(limit, targe
 
 
 def test_an_eos_behind_the_cut_still_censors_the_accepted_length(prompt):
-    free = plain(random_target(3), prompt, 40).token_ids
+    free = plain(random_target(3), prompt, GenerationConfig(40)).token_ids
     at = next(i for i in range(3, 8) if free[i] not in free[:i])
     target = random_target(3, eos=free[at])
     recorder = Recorder()
-    drafter = ScriptedDrafter([*prompt, *free], 1000)
+    drafter = scripted([*prompt, *free])
     out = generate(target, drafter, prompt, GenerationConfig(2, ChainStructure(7)), recorder.prompt("a", None, 0))
     trace = recorder.trace({})
     assert (out.token_ids, out.stop_reason) == (free[:2], "length")
@@ -135,7 +158,7 @@ def test_the_end_of_the_context_ends_the_output_and_shrinks_the_draft(positions,
     out = generate(
         target, random_drafter(target), prompt, GenerationConfig(100, structure), recorder.prompt("a", None, 0)
     )
-    expected = plain(target, prompt, 100)
+    expected = plain(target, prompt, GenerationConfig(100))
     assert out.token_ids == expected.token_ids
     assert len(out.token_ids) == positions - len(prompt)
     assert (out.stop_reason, expected.stop_reason) == ("context", "context")
@@ -154,17 +177,9 @@ def test_a_prompt_that_leaves_no_position_free_is_refused():
             generate(target, random_drafter(target), prompt, GenerationConfig(4))
 
 
-def test_shrinking_keeps_the_kind_of_structure_while_there_is_room():
-    tree = DynamicTree(total=20, top_k=4, depth=7, mlp_topk=6)
-    assert shrunk(tree, 9) == tree
-    assert shrunk(tree, 3) == DynamicTree(total=20, top_k=4, depth=3, mlp_topk=6)
-    assert shrunk(tree, 0) == ChainStructure(0)
-    assert shrunk(ChainStructure(5), 2) == ChainStructure(2)
-
-
 def test_structures_that_the_decoder_does_not_know_are_refused():
-    with pytest.raises(InputError, match="structure"):
-        GenerationConfig(4, Structure.parse("auto"))
+    with pytest.raises(InputError, match="chain:0"):
+        GenerationConfig(4, ChainStructure(0))
     target = random_target()
     with pytest.raises(InputError, match="depth 8"):
         generate(target, random_drafter(target), [1, 2], GenerationConfig(4, ChainStructure(8)))
@@ -172,5 +187,5 @@ def test_structures_that_the_decoder_does_not_know_are_refused():
 
 def test_vocabulary_is_used_by_the_random_target(prompt):
     """The exactness tests mean little if the text settles on one token."""
-    assert len(set(plain(random_target(), prompt, 50).token_ids)) > 10
+    assert len(set(plain(random_target(), prompt, GenerationConfig(50)).token_ids)) > 10
     assert VOCAB > 50

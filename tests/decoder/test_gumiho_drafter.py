@@ -8,9 +8,10 @@ import pytest
 import torch
 
 from fakes import random_drafter, random_target
+from gumiho_decoder.drafters.base import DraftOptions
 from gumiho_decoder.drafters.gumiho import GumihoDrafter
 from gumiho_decoder.drafters.gumiho_model import GumihoConfig, GumihoModel, StackedHeads
-from gumiho_theory import ChainStructure, DynamicTree, InputError
+from gumiho_theory import ChainStructure, DynamicTree, InputError, Structure
 
 TOKENS = [5, 17, 3, 44, 20, 8, 8, 31, 12]
 
@@ -18,7 +19,7 @@ TOKENS = [5, 17, 3, 44, 20, 8, 8, 31, 12]
 def started(target, drafter):
     with torch.inference_mode():
         features = target.prefill(TOKENS[:-1]).features
-        drafter.start(TOKENS, features)
+        drafter.start(torch.tensor(TOKENS), features)
     return features
 
 
@@ -54,7 +55,7 @@ def test_every_node_of_a_tree_is_scored_as_its_own_path_alone_would_be(serial, p
             expected = step_by_step(drafter, target, features, path)
             torch.testing.assert_close(draft.log_q[draft.row[node]], expected, atol=2e-5, rtol=1e-4)
         else:
-            assert len(path) == serial + parallel
+            assert node in draft.tree.leaves
 
 
 @pytest.mark.parametrize("length", range(8))
@@ -68,7 +69,7 @@ def test_a_chain_is_the_tree_of_width_one(length, target):
         tree = drafter.propose(DynamicTree(total=length + 1, top_k=1, depth=length, mlp_topk=1))
         assert tree.tokens.tolist() == chain.tokens.tolist()
         assert tree.tree.parents.tolist() == chain.tree.parents.tolist()
-        assert tree.row == chain.row
+        assert tree.row.tolist() == chain.row.tolist() == [*range(length), -1]
         torch.testing.assert_close(tree.log_q, chain.log_q, atol=1e-5, rtol=1e-5)
 
 
@@ -91,7 +92,7 @@ def test_a_tree_keeps_the_best_scored_nodes_and_their_ranks(target):
         return scores
 
     everything, kept = scored(wide), scored(small)
-    assert len(everything) == 2 * 5 + 5 * 6
+    assert len(everything) == 5 + 5 * 5 + 5 * 6  # all candidates of serial levels, the best of parallel ones
     best = sorted(everything, key=everything.get, reverse=True)[:11]
     assert set(kept) == set(best)
 
@@ -109,19 +110,44 @@ def test_proposing_leaves_the_verified_state_as_it_was(target):
 def test_advancing_step_by_step_equals_starting_anew(target):
     features = target.prefill(TOKENS).features
     whole, stepwise = random_drafter(target), random_drafter(target)
-    whole.start([*TOKENS, 9], features)
-    stepwise.start(TOKENS[:4], features[:3])
-    stepwise.advance(TOKENS[4:7], features[3:6])
-    stepwise.advance([*TOKENS[7:], 9], features[6:])
+    tokens = torch.tensor([*TOKENS, 9])
+    whole.start(tokens, features)
+    stepwise.start(tokens[:4], features[:3])
+    stepwise.advance(tokens[4:7], features[3:6])
+    stepwise.advance(tokens[7:], features[6:])
     a, b = whole.propose(ChainStructure(7)), stepwise.propose(ChainStructure(7))
     assert a.tokens.tolist() == b.tokens.tolist()
     torch.testing.assert_close(a.log_q, b.log_q, atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.parametrize(("serial", "parallel"), [(2, 5), (1, 3), (4, 0)])
+@pytest.mark.parametrize(
+    "structure", ["chain:3", "tree:total=20,top_k=3,depth=3,mlp_topk=4", "static:[[1],[2],[1,1],[2,2],[1,1,3]]"]
+)
+@torch.inference_mode()
+def test_many_starts_at_once_draft_what_each_alone_would(serial, parallel, structure, target):
+    drafter = random_drafter(target, serial_steps=serial, parallel_heads=parallel)
+    structure = Structure.parse(structure)
+    tokens, features = torch.tensor(TOKENS), target.prefill(TOKENS[:-1]).features
+    roots = torch.tensor([1, 4, 7, 8])
+    drafter.start(tokens, features)
+    together = drafter.grow(structure, DraftOptions(), drafter.branches(structure.depth, roots), tokens[roots])
+    drafter.release()
+    for i, root in enumerate(roots.tolist()):
+        drafter.start(tokens[: root + 1], features[:root])
+        alone = drafter.propose(structure)
+        for name in ("tokens", "parents", "depths", "ranks", "ancestors", "row"):
+            assert torch.equal(getattr(together, name)[i], getattr(alone, name)), name
+        torch.testing.assert_close(together.log_q[i], alone.log_q, atol=1e-5, rtol=1e-5)
+
+
 def test_stacked_heads_equal_the_heads_one_by_one(target):
     drafter = random_drafter(target)
     inputs = torch.randn(9, 64)
-    torch.testing.assert_close(StackedHeads(drafter.model.heads)(inputs), drafter.model.heads(inputs))
+    for heads in range(1, 6):
+        torch.testing.assert_close(
+            StackedHeads(drafter.model.heads)(inputs, heads), drafter.model.heads(inputs)[:heads]
+        )
 
 
 def test_released_initialisation_starts_heads_at_zero_weight(target):
@@ -195,7 +221,7 @@ def test_an_absurd_shape_is_refused_by_field_before_anything_is_built(field, val
     random_drafter(target).model.save_pretrained(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps({**config, field: value}))
-    with pytest.raises(InputError, match=rf"config\.json, {field}: found"):
+    with pytest.raises(InputError, match=rf"config\.json[,:] {field}: found"):
         GumihoModel.from_pretrained(tmp_path)
 
 
@@ -220,3 +246,15 @@ def test_weights_that_are_no_numbers_are_refused_by_tensor(target, tmp_path):
 def test_grouped_query_attention_and_rope_base_follow_the_target():
     config = GumihoConfig.for_target(random_target())
     assert (config.heads, config.key_value_heads, config.rope_theta) == (4, 2, 10000.0)
+
+
+def test_half_precision_keeps_the_rotary_frequencies_exact(target):
+    """In bfloat16 they would be off by radians a thousand positions on."""
+    half = random_target()
+    half.model.to(torch.bfloat16)
+    drafter = random_drafter(half)
+    assert drafter.model.fc.weight.dtype == torch.bfloat16
+    assert drafter.model.serial.rotary_emb.inv_freq.dtype == torch.float32
+    assert torch.equal(
+        drafter.model.serial.rotary_emb.inv_freq, random_drafter(target).model.serial.rotary_emb.inv_freq
+    )

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from fakes import ScriptedDrafter, random_drafter
-from gumiho_decoder.loop import GenerationConfig, generate, plain
+from fakes import VOCAB, random_drafter
+from gumiho_decoder.config import GenerationConfig
+from gumiho_decoder.loop import generate, plain
 from gumiho_decoder.recorder import Recorder, environment
 from gumiho_theory import ChainStructure, Structure, Trace
+from scripted import ScriptedDrafter, mixed
 
 
 def record(target, drafter, prompt, structure, count=50):
@@ -36,7 +38,7 @@ def test_rows_agree_with_the_text_read_anew(structure, target, prompt):
             elif at < len(tokens):  # the last cycle's verified length may reach behind the cut
                 expected = float(p_target[at - 1, tokens[at]])
                 assert trace.p_target[row, depth - 1] == pytest.approx(expected, abs=1e-4)
-                assert trace.rank[row, depth - 1] >= 1
+                assert trace.rank[row, depth - 1] >= (1 if structure == "chain:7" else 0)
 
 
 def test_in_a_chain_what_is_accepted_has_rank_one_and_what_is_refused_has_not(target, prompt):
@@ -48,9 +50,35 @@ def test_in_a_chain_what_is_accepted_has_rank_one_and_what_is_refused_has_not(ta
     assert (trace.rank[risk & ~hit] > 1).all()
 
 
+def test_the_rank_is_the_place_of_the_true_token_among_the_drafters_candidates(target, prompt):
+    script = [*prompt, *plain(target, prompt, GenerationConfig(90)).token_ids]
+    structure = Structure.parse("static:[[1],[2],[3],[1,1],[1,2],[2,1],[1,1,1],[1,1,2],[1,1,1,1]]")
+    trace, _ = record(target, ScriptedDrafter(script, VOCAB, mixed), prompt, structure, 70)
+    for row in range(trace.n_cycles):
+        for depth in range(1, trace.drafted[row] + 1):
+            rank = trace.rank[row, depth - 1]
+            place = trace.position[row] + depth
+            if rank and place < len(script):
+                # The script puts a token that it leaves out at rank 41.
+                assert rank == (mixed(place) or 41)
+    assert len(set(trace.rank[trace.rank > 0].tolist())) >= 4
+
+
+def test_behind_a_leaf_nothing_was_ranked(target, prompt):
+    """At a static tree's shallow leaf the next position is at risk, but the drafter has no candidates there."""
+    script = [*prompt, *plain(target, prompt, GenerationConfig(90)).token_ids]
+    structure = Structure.parse("static:[[1],[2],[1,1],[1,1,1]]")
+    trace, _ = record(target, ScriptedDrafter(script, VOCAB, lambda _: 2), prompt, structure, 40)
+    assert (trace.accepted == 1).all()
+    assert (trace.rank[:, 0] == 2).all()
+    assert (trace.rank[:, 1] == 0).all()
+    assert np.isnan(trace.q_draft[:, 1]).all()
+    assert not np.isnan(trace.p_target[:, 1]).any()
+
+
 def test_times_are_measured_and_the_trace_survives_its_file(target, prompt, tmp_path):
-    script = [*prompt, *plain(target, prompt, 50).token_ids]
-    trace, _ = record(target, ScriptedDrafter(script, 4), prompt, ChainStructure(5))
+    script = [*prompt, *plain(target, prompt, GenerationConfig(50)).token_ids]
+    trace, _ = record(target, ScriptedDrafter(script, VOCAB, lambda place: place % 4), prompt, ChainStructure(5))
     for part in (trace.draft_seconds, trace.verify_seconds, trace.other_seconds):
         assert (part > 0).all()
     trace.write(tmp_path / "t.parquet")

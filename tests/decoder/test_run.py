@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fakes import FakeTokenizer, random_drafter, random_target
-from gumiho_decoder.loop import Generation, GenerationConfig
+from gumiho_decoder.config import GenerationConfig
+from gumiho_decoder.loop import Generation
 from gumiho_decoder.lossless import Comparison
 from gumiho_decoder.prompts import Prompt
 from gumiho_decoder.recorder import Recorder

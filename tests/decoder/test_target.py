@@ -33,7 +33,7 @@ def test_keeping_a_path_leaves_the_cache_that_reading_it_would(path, target, pro
     assert path in [tree.path_to(node)[: len(path)] for node in range(tree.n_nodes)]
     target.prefill(prompt)
     target.verify(torch.tensor(tokens), torch.tensor(tree.ancestor_mask), torch.tensor(tree.depths))
-    target.keep(tree.n_nodes, path)
+    target.keep(tree.n_nodes, path, torch.tensor(path))
     assert target.length == len(prompt) + len(path)
     kept = [(layer.keys.clone(), layer.values.clone()) for layer in target.cache.layers]
     target.prefill([*prompt, *(tokens[i] for i in path)])

@@ -9,10 +9,11 @@ import pytest
 import torch
 
 from fakes import FakeTokenizer
+from gumiho_decoder.config import GenerationConfig
 from gumiho_decoder.data import Blocks, evenly, load_stream, save_stream, token_stream, train_tokenizer
 from gumiho_decoder.drafters.gumiho import GumihoDrafter
 from gumiho_decoder.drafters.gumiho_model import GumihoConfig
-from gumiho_decoder.loop import GenerationConfig, generate, plain
+from gumiho_decoder.loop import generate, plain
 from gumiho_decoder.recorder import Recorder
 from gumiho_decoder.target import Target
 from gumiho_decoder.train_drafter import DrafterTraining, heldout_accuracy, train_gumiho
@@ -86,7 +87,7 @@ def test_a_resumed_drafter_training_ends_at_the_uninterrupted_weights(trained, t
 @pytest.mark.parametrize(("serial", "parallel"), [(2, 5), (1, 3)])
 def test_heads_learn_the_position_at_which_they_draft(serial, parallel, trained, tmp_path):
     """Trained on a periodic text, every position of the draft is accepted: one index off, and none of its head's is."""
-    assert plain(trained, PERIOD * 2, 22).token_ids == tuple(PERIOD * 2)
+    assert plain(trained, PERIOD * 2, GenerationConfig(22)).token_ids == tuple(PERIOD * 2)
     shape = GumihoConfig.for_target(trained, serial_steps=serial, parallel_heads=parallel)
     training = DrafterTraining(length=64, batch=8)
     loop = LoopConfig(250, warmup=5)

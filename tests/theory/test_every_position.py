@@ -75,7 +75,7 @@ def test_candidates_that_were_not_logged_read_as_null(tmp_path: Path, log: Every
     log.write(path)
     pq.write_table(pq.read_table(path).drop_columns(["top_ids", "top_q"]), path)
     again = EveryPositionLog.read(path)
-    assert again.missing == ("top_ids", "top_q")
+    assert again.missing == ("top_ids", "top_q", "accepted", "censored")
     assert again.top_ids.shape == (4, 2, 2) and (again.top_ids == -1).all()
 
 

@@ -57,5 +57,7 @@ EVERY_POSITION_SCHEMA = RowSchema(
         Column("p_target", "float_list", "probability", "the target's probability of the true token"),
         Column("top_ids", "int_table", "token id", "the drafter's k best tokens, best first"),
         Column("top_q", "float_table", "probability", "the drafter's probabilities of its k best tokens"),
+        Column("accepted", "int_structures", "tokens", "accepted length of each structure from here"),
+        Column("censored", "int_structures", "0 or 1", "1 where the text ended before that length was decided"),
     ),
 )

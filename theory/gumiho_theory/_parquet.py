@@ -37,8 +37,8 @@ def _is_type(kind: str, found: Any) -> bool:
         return bool(pa.types.is_string(found) or pa.types.is_large_string(found))
     if kind.endswith("_table"):
         return _is_list(found) and _is_type(kind.replace("_table", "_list"), found.value_type)
-    if kind.endswith("_list"):
-        return _is_list(found) and _is_type(kind.removesuffix("_list"), found.value_type)
+    if kind.endswith(("_list", "_structures")):
+        return _is_list(found) and _is_type(kind.partition("_")[0], found.value_type)
     return bool(pa.types.is_integer(found) if kind == "int" else pa.types.is_floating(found))
 
 
@@ -48,7 +48,7 @@ def _is_list(found: Any) -> bool:
 
 
 def read_table(
-    path: PathLike, schema: RowSchema, table_width: Callable[[Mapping[str, Any]], int] | None = None
+    path: PathLike, schema: RowSchema, widths: Callable[[Mapping[str, Any]], tuple[int, int]] | None = None
 ) -> tuple[dict[str, AnyArray], dict[str, Any], tuple[str, ...]]:
     """Read the columns of `schema`.
 
@@ -56,8 +56,8 @@ def read_table(
     ----------
     path : path-like
     schema : RowSchema
-    table_width : callable, optional
-        Gives k of the table columns from the provenance.
+    widths : callable, optional
+        Gives, from the provenance, k of the table columns and the number of structures.
 
     Returns
     -------
@@ -76,12 +76,12 @@ def read_table(
         with open(path, "rb") as source:
             with pq.ParquetFile(source) as file:
                 provenance, texts = _check_header(file, schema)
-                k = 0 if table_width is None else table_width(provenance)
-                drafted = _read_drafted(file, schema, k)
+                k, structures = (0, 0) if widths is None else widths(provenance)
+                drafted = _read_drafted(file, schema, k, structures)
             source.seek(0)
             # Dictionary reading keeps a text that stands on every row from being copied to every row.
             with pq.ParquetFile(source, read_dictionary=texts, page_checksum_verification=True) as file:
-                arrays, missing = _read_columns(file, schema, drafted, k)
+                arrays, missing = _read_columns(file, schema, drafted, k, structures)
         return arrays, provenance, missing
     except InputError as error:
         raise error.within(path) from None
@@ -127,19 +127,19 @@ def _batches(file: Any, columns: list[str]) -> Iterator[tuple[int, Any]]:
         start += batch.num_rows
 
 
-def _read_drafted(file: Any, schema: RowSchema, k: int) -> IntArray:
+def _read_drafted(file: Any, schema: RowSchema, k: int, structures: int) -> IntArray:
     column = schema.column("drafted")
     parts = [_scalars(batch.column(0), column, start) for start, batch in _batches(file, ["drafted"])]
     drafted: IntArray = np.concatenate([np.zeros(0, dtype=np.int64), *parts])
-    check_padding(drafted, int(drafted.max(initial=0)) * max(k, 1))
+    check_padding(drafted, max(int(drafted.max(initial=0)) * max(k, 1), structures))
     return drafted
 
 
 def _read_columns(
-    file: Any, schema: RowSchema, drafted: IntArray, k: int
+    file: Any, schema: RowSchema, drafted: IntArray, k: int, structures: int
 ) -> tuple[dict[str, AnyArray], tuple[str, ...]]:
     width = int(drafted.max(initial=0))
-    arrays = {c.name: null_array(c, column_shape(c, len(drafted), width, k)) for c in schema.columns}
+    arrays = {c.name: null_array(c, column_shape(c, len(drafted), width, k, structures)) for c in schema.columns}
     names = set(file.schema_arrow.names)
     present = [column for column in schema.columns if column.name in names]
     rows = 0
@@ -149,8 +149,9 @@ def _read_columns(
             break
         for column in present:
             values = batch.column(batch.schema.get_field_index(column.name))
-            if column.per_depth:
-                _fill_lists(arrays[column.name][start:rows], values, column, drafted[start:rows], start)
+            if column.per_depth or column.per_structure:
+                lengths = drafted[start:rows] if column.per_depth else np.full(rows - start, structures)
+                _fill_lists(arrays[column.name][start:rows], values, column, lengths, start)
             else:
                 arrays[column.name][start:rows] = _scalars(values, column, start)
     if rows != len(drafted):
@@ -198,13 +199,14 @@ def _numbers(array: Any, column: Column, rows: IntArray) -> AnyArray:
     return values
 
 
-def _fill_lists(out: AnyArray, lists: Any, column: Column, drafted: IntArray, start: int) -> None:
-    """Fill [n, D] (or [n, D, k]) from lists of `drafted` entries; a null list is null at every depth."""
+def _fill_lists(out: AnyArray, lists: Any, column: Column, wanted: IntArray, start: int) -> None:
+    """Fill [n, D] (or [n, D, k], [n, S]) from lists of `wanted` entries; a null list is null throughout."""
     if pa.types.is_null(lists.type):
         return
     given = _valid(lists)
-    _check_lengths(lists, given, drafted, column, np.arange(start, start + len(drafted)), "as drafted")
-    rows, depths = np.nonzero(given[:, None] & (np.arange(out.shape[1]) < drafted[:, None]))
+    what = "as drafted" if column.per_depth else "one a structure"
+    _check_lengths(lists, given, wanted, column, np.arange(start, start + len(wanted)), what)
+    rows, depths = np.nonzero(given[:, None] & (np.arange(out.shape[1]) < wanted[:, None]))
     entries = lists.flatten()
     places: tuple[IntArray, ...] = (rows, depths)
     if column.kind.endswith("_table") and not pa.types.is_null(entries.type):
@@ -254,15 +256,16 @@ def write_table(
 def _arrow(values: AnyArray, column: Column, drafted: IntArray) -> Any:
     if column.kind == "string":
         return pa.array(values, type=pa.string())
-    if not column.per_depth:
+    if not column.per_depth and not column.per_structure:
         return _arrow_numbers(values, column)
-    inside = np.arange(values.shape[1]) < drafted[:, None]
+    lengths = drafted if column.per_depth else np.full(len(values), values.shape[1])
+    inside = np.arange(values.shape[1]) < lengths[:, None]
     flat = _arrow_numbers(values[inside].reshape(-1), column)
     if column.kind.endswith("_table"):
         k = values.shape[2]
         starts = np.arange(int(inside.sum()) + 1, dtype=np.int32) * k
         flat = pa.ListArray.from_arrays(pa.array(starts, type=pa.int32()), flat)
-    offsets = np.concatenate([[0], np.cumsum(drafted)])
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
     return pa.ListArray.from_arrays(pa.array(offsets, type=pa.int32()), flat)
 
 

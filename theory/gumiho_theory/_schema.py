@@ -12,7 +12,7 @@ import numpy as np
 from gumiho_theory._types import AnyArray, BoolArray, IntArray, ObjectArray
 from gumiho_theory.errors import InputError
 
-Kind = Literal["string", "int", "float", "int_list", "float_list", "int_table", "float_table"]
+Kind = Literal["string", "int", "float", "int_list", "float_list", "int_table", "float_table", "int_structures"]
 
 MAX_ROWS = 50_000_000
 MAX_DEPTH = 512
@@ -22,7 +22,7 @@ MAX_CELLS = 2**28
 
 @dataclass(frozen=True)
 class Column:
-    """One column: `list` kinds hold a value per depth, `table` kinds a list of k values per depth.
+    """One column: `list` kinds hold a value per depth, `table` kinds a list of k, `structures` kinds one a structure.
 
     `null` is the in-memory stand-in of an optional integer's null (floats use nan, strings None);
     a required column has no nulls.
@@ -39,6 +39,11 @@ class Column:
     def per_depth(self) -> bool:
         """Whether the column holds one entry per drafted depth."""
         return self.kind.endswith(("_list", "_table"))
+
+    @property
+    def per_structure(self) -> bool:
+        """Whether the column holds one entry per structure that the provenance names."""
+        return self.kind.endswith("_structures")
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,14 @@ class RowSchema:
             raise InputError("missing", sorted(names - set(optional)), "names of optional columns")
         return tuple(name for name in optional if name in names)
 
+    def check_absent(self, missing: Iterable[str], data: object) -> None:
+        """Refuse values in a column that counts as missing: writing `data` would lose them."""
+        for column in map(self.column, missing):
+            values = getattr(data, column.name)
+            null = np.isnan(values) if column.kind.startswith("float") else values == null_array(column, ())
+            axis = "structure" if column.per_structure else "depth"
+            reject(~null, column.name, values, "null, since the column counts as missing", axis)
+
 
 def check_schema(found: object, name: str, major: int) -> None:
     """Accept ``name/major`` and its additive minors (``name/major.minor``), refuse anything else."""
@@ -88,16 +101,16 @@ def with_schema(provenance: Mapping[str, Any], schema: RowSchema) -> dict[str, A
     return copy
 
 
-def reject(bad: BoolArray, column: str, values: AnyArray, wanted: str) -> None:
-    """Raise InputError for the first row (counted from 0) where `bad` is True."""
+def reject(bad: BoolArray, column: str, values: AnyArray, wanted: str, axis: str = "depth") -> None:
+    """Raise InputError for the first row (counted from 0) where `bad` is True; `axis` names the second one."""
     by_row = bad.reshape(len(bad), -1).any(axis=1) if bad.size else np.zeros(len(bad), dtype=bool)
     if not by_row.any():
         return
     row = int(by_row.argmax())
     if bad.ndim == 1:
         raise InputError(f"row {row}, column {column}", values[row], wanted)
-    depth, *rest = (int(i) for i in np.argwhere(bad[row])[0])
-    raise InputError(f"row {row}, column {column}, depth {depth + 1}", values[(row, depth, *rest)], wanted)
+    entry, *rest = (int(i) for i in np.argwhere(bad[row])[0])
+    raise InputError(f"row {row}, column {column}, {axis} {entry + 1}", values[(row, entry, *rest)], wanted)
 
 
 def check_padding(drafted: IntArray, width: int) -> None:
@@ -105,7 +118,7 @@ def check_padding(drafted: IntArray, width: int) -> None:
     reject(drafted < 0, "drafted", drafted, "a depth of at least 0")
     reject(drafted > MAX_DEPTH, "drafted", drafted, f"a depth of at most {MAX_DEPTH}")
     if len(drafted) * width > MAX_CELLS:
-        raise InputError("rows x depths", f"{len(drafted)} x {width}", f"at most {MAX_CELLS} cells")
+        raise InputError("rows x values a row", f"{len(drafted)} x {width}", f"at most {MAX_CELLS} cells")
 
 
 def null_array(column: Column, shape: tuple[int, ...]) -> AnyArray:
@@ -117,10 +130,12 @@ def null_array(column: Column, shape: tuple[int, ...]) -> AnyArray:
     return np.full(shape, column.null, dtype=np.int64)
 
 
-def column_shape(column: Column, rows: int, width: int, k: int) -> tuple[int, ...]:
-    """Return the in-memory shape: [N], [N, D] or [N, D, k]."""
+def column_shape(column: Column, rows: int, width: int, k: int, structures: int = 0) -> tuple[int, ...]:
+    """Return the in-memory shape: [N], [N, D], [N, D, k] or [N, S]."""
     if column.kind.endswith("_table"):
         return (rows, width, k)
+    if column.per_structure:
+        return (rows, structures)
     return (rows, width) if column.per_depth else (rows,)
 
 
@@ -157,7 +172,7 @@ def _sequence(value: Any, length: int, column: Column, row: int, what: str) -> l
 
 
 def arrays_from_rows(
-    schema: RowSchema, rows: Iterable[Mapping[str, Any]], k: int = 0
+    schema: RowSchema, rows: Iterable[Mapping[str, Any]], k: int = 0, structures: int = 0
 ) -> tuple[dict[str, AnyArray], tuple[str, ...]]:
     """Turn plain rows into padded arrays.
 
@@ -168,6 +183,8 @@ def arrays_from_rows(
         Python values, None for null; per-depth columns are lists of `drafted` values, or None.
     k : int
         Width of the table columns.
+    structures : int
+        Width of the columns of one value a structure.
 
     Returns
     -------
@@ -195,16 +212,19 @@ def arrays_from_rows(
         [_scalar(row["drafted"], drafted_column, i) for i, row in enumerate(rows)], dtype=np.int64
     ).reshape(len(rows))
     width = int(drafted.max(initial=0))
-    check_padding(drafted, width)
+    check_padding(drafted, max(width * max(k, 1), structures))
     present = {name for row in rows for name in row}
     arrays: dict[str, AnyArray] = {}
     for column in schema.columns:
-        array = null_array(column, column_shape(column, len(rows), width, k))
+        array = null_array(column, column_shape(column, len(rows), width, k, structures))
         for index, row in enumerate(rows):
             value = row.get(column.name)
             if column.per_depth:
                 if value is not None:
                     _fill_depths(array[index], value, int(drafted[index]), k, column, index)
+            elif column.per_structure:
+                if value is not None:
+                    _fill(array[index], _sequence(value, structures, column, index, "one a structure"), column, index)
             elif (scalar := _scalar(value, column, index)) is not None:
                 array[index] = scalar
         arrays[column.name] = array
@@ -212,17 +232,19 @@ def arrays_from_rows(
     return arrays, missing
 
 
+def _fill(out: AnyArray, values: list[Any], column: Column, row: int) -> None:
+    for index, value in enumerate(values):
+        if value is not None:
+            out[index] = _scalar(value, column, row)
+
+
 def _fill_depths(out: AnyArray, value: Any, drafted: int, k: int, column: Column, row: int) -> None:
-    for depth, entry in enumerate(_sequence(value, drafted, column, row, "as drafted")):
-        if entry is None:
-            continue
-        if column.kind.endswith("_table"):
-            cells = [_scalar(cell, column, row) for cell in _sequence(entry, k, column, row, "top_k")]
-            for index, cell in enumerate(cells):
-                if cell is not None:
-                    out[depth, index] = cell
-        else:
-            out[depth] = _scalar(entry, column, row)
+    entries = _sequence(value, drafted, column, row, "as drafted")
+    if not column.kind.endswith("_table"):
+        return _fill(out, entries, column, row)
+    for depth, entry in enumerate(entries):
+        if entry is not None:
+            _fill(out[depth], _sequence(entry, k, column, row, "top_k"), column, row)
 
 
 def checked_array(column: Column, value: Any, shape: tuple[int, ...]) -> AnyArray:

@@ -6,10 +6,12 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
+
+import numpy.typing as npt
 
 from gumiho_theory._schema import MAX_DEPTH, check_schema
 from gumiho_theory.errors import InputError
@@ -43,6 +45,29 @@ class Structure(ABC):
     def to_json(self) -> dict[str, Any]:
         """Return the structure as JSON values, with its ``kind``."""
 
+    def cut(self, room: int) -> Structure:
+        """Return the structure limited to `room` draft positions: itself where it is no deeper.
+
+        Raises
+        ------
+        InputError
+            For a negative room, or some room for a depth that is yet to be chosen.
+        """
+        if isinstance(room, bool) or not isinstance(room, int) or room < 0:
+            raise InputError("room", repr(room), "an integer of at least 0")
+        if room == 0:
+            return ChainStructure(0)
+        if self.depth is None:
+            raise InputError("structure", self, "a structure of settled depth")
+        if self.depth <= room:
+            return self
+        if isinstance(self, DynamicTree):
+            return replace(self, depth=room)
+        if isinstance(self, StaticTree):
+            # Without its source: the file holds the whole tree.
+            return StaticTree(tuple(path for path in self.paths if len(path) <= room))
+        return ChainStructure(room)
+
     @staticmethod
     def parse(text: str) -> Structure:
         """Read a structure from its text: ``chain:K``, ``tree:key=value,...``, ``static:FILE`` or ``auto``.
@@ -50,8 +75,8 @@ class Structure(ABC):
         Parameters
         ----------
         text : str
-            A tree may give any of total, top_k, depth, mlp_topk; the others keep their defaults. A static
-            tree is a file, or its rank paths themselves (``static:[[1],[1,1]]``).
+            A tree may give any of total, top_k, depth, mlp_topk, pruning; the others keep their defaults. A
+            static tree is a file, or its rank paths themselves (``static:[[1],[1,1]]``).
 
         Raises
         ------
@@ -103,6 +128,11 @@ class ChainStructure(Structure):
         """Deepest draft position: the length."""
         return self.length
 
+    @property
+    def paths(self) -> tuple[tuple[int, ...], ...]:
+        """Rank paths of its nodes but the root, ((1,), (1, 1), ...), as a static tree has them."""
+        return tuple((1,) * depth for depth in range(1, self.length + 1))
+
     def __str__(self) -> str:
         """Return ``chain:K``."""
         return f"chain:{self.length}"
@@ -125,13 +155,16 @@ class DynamicTree(Structure):
     depth : int
         Deepest draft position.
     mlp_topk : int
-        Candidates of each parallel head, and nodes kept at a parallel level (Gumiho, arXiv 2503.10135).
+        Candidates of each parallel head (Gumiho, arXiv 2503.10135).
+    pruning : int, optional
+        Nodes kept at a parallel level (the released Gumiho's setting of that name); None keeps mlp_topk.
     """
 
     total: int = 64
     top_k: int = 14
     depth: int = 7
     mlp_topk: int = 35
+    pruning: int | None = None
     kind: ClassVar[str] = "tree"
 
     def __post_init__(self) -> None:
@@ -139,10 +172,13 @@ class DynamicTree(Structure):
         _check_integer("structure, top_k", self.top_k, 1, MAX_NODES)
         _check_integer("structure, depth", self.depth, 1, MAX_DEPTH)
         _check_integer("structure, mlp_topk", self.mlp_topk, 1, MAX_NODES)
+        if self.pruning is not None:
+            _check_integer("structure, pruning", self.pruning, 1, MAX_NODES)
 
     def __str__(self) -> str:
-        """Return the text with every setting."""
-        return f"tree:total={self.total},top_k={self.top_k},depth={self.depth},mlp_topk={self.mlp_topk}"
+        """Return the text with every setting; pruning only where it is given."""
+        pruning = "" if self.pruning is None else f",pruning={self.pruning}"
+        return f"tree:total={self.total},top_k={self.top_k},depth={self.depth},mlp_topk={self.mlp_topk}{pruning}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the structure as JSON values."""
@@ -201,6 +237,29 @@ class StaticTree(Structure):
     def to_json(self) -> dict[str, Any]:
         """Return the structure as JSON values."""
         return {"kind": self.kind, "paths": [list(path) for path in self.paths], "source": self.source}
+
+    @classmethod
+    def best(cls, rank_rates: npt.ArrayLike, total: int) -> StaticTree:
+        """Return the static tree of `total` nodes (root included) with the largest expected accepted length.
+
+        Parameters
+        ----------
+        rank_rates : array_like [D, R]
+            P(the candidate of rank r at depth d is right | its parent is right), as `DraftTree.best_first` takes.
+        total : int
+            Nodes verified, root included; at least 2.
+
+        Raises
+        ------
+        InputError
+            For rates that are no such probabilities, or more nodes than D levels of R candidates have.
+        """
+        _check_integer("structure, total", total, 2, MAX_NODES)
+        tree = DraftTree.best_first(rank_rates, total)
+        paths: list[tuple[int, ...]] = [()]
+        for parent, rank in zip(tree.parents.tolist()[1:], tree.ranks.tolist()[1:], strict=True):
+            paths.append((*paths[parent], rank))
+        return cls(tuple(paths[1:]))
 
     @classmethod
     def read(cls, path: PathLike) -> StaticTree:

@@ -1,0 +1,299 @@
+"""`--structure auto`: the draft structure that promises the most tokens a second on this machine, measured once.
+
+What a cycle takes is timed; what it yields is read off a few short texts of the target's own (see `places`). On the
+embedded pair and one core that takes about ten seconds; the result is kept on disk.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, is_dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from gumiho_decoder.config import GenerationConfig
+from gumiho_decoder.drafters.base import DraftOptions
+from gumiho_decoder.drafters.growth import TreeDrafter
+from gumiho_decoder.loop import plain
+from gumiho_decoder.measure import DEPTH, NODES, Bench, device_name, interleaved, measure
+from gumiho_decoder.places import accepted_lengths, batches, most_places
+from gumiho_decoder.target import Target
+from gumiho_theory import ChainStructure, CostProfile, DynamicTree, InputError, Structure
+from gumiho_theory.files import read_json, write_json
+
+SCHEMA = "gumiho.auto/1"
+LONGEST_CHAIN = 10
+TOTALS = (8, 16, 24, 32, 48, 60)
+PROMPTS = 3
+PILOT_TOKENS = 48
+LEAST_POSITIONS = 32
+_REPEATS = 9
+_CACHE_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """What one structure promises.
+
+    Attributes
+    ----------
+    structure : Structure
+    tau : float
+        Tokens a cycle (bonus included) on the pilot texts; 1 where they are too short to say.
+    cycle_seconds : float
+        Time of a whole cycle, behind the first prompt.
+    speedup : float
+        tau plain steps' time over a cycle's: relative to plain decoding, prefill left out.
+    """
+
+    structure: Structure
+    tau: float
+    cycle_seconds: float
+    speedup: float
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The structure chosen, and why.
+
+    Attributes
+    ----------
+    structure : Structure
+        Of the largest predicted speedup, be it below 1.
+    speedup : float
+        Predicted for it. The largest of many estimates from a small sample is rather too large.
+    pilot_cycles : int
+        Cycles that its tau is taken from; 0 means that the pilot texts ended too soon for any.
+    profile : CostProfile
+        The pair's step times here.
+    candidates : tuple of Candidate
+    source : str
+        `measured` now, or `cached`: on disk since an earlier choice.
+    """
+
+    structure: Structure
+    speedup: float
+    pilot_cycles: int
+    profile: CostProfile
+    candidates: tuple[Candidate, ...]
+    source: Literal["measured", "cached"]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the choice as JSON values."""
+        rows = [asdict(c) | {"structure": c.structure.to_json()} for c in self.candidates]
+        return {
+            "structure": self.structure.to_json(),
+            "speedup": self.speedup,
+            "pilot_cycles": self.pilot_cycles,
+            "profile": self.profile.to_json(),
+            "candidates": rows,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], source: Literal["measured", "cached"]) -> Choice:
+        """Read what `to_json` returned; InputError, KeyError or TypeError where it is something else."""
+        rows = tuple(
+            Candidate(
+                Structure.from_json(row["structure"]), *(_above_0(row, k) for k in ("tau", "cycle_seconds", "speedup"))
+            )
+            for row in data["candidates"]
+        )
+        cycles, structure = data["pilot_cycles"], Structure.from_json(data["structure"])
+        if isinstance(cycles, bool) or not isinstance(cycles, int) or cycles < 0:
+            raise InputError("pilot_cycles", repr(cycles), "a number of cycles")
+        if structure not in [row.structure for row in rows]:
+            raise InputError("structure", structure, "one of the candidates")
+        profile = CostProfile.from_json(data["profile"])
+        return cls(structure, _above_0(data, "speedup"), cycles, profile, rows, source)
+
+
+@torch.inference_mode()
+def choose(target: Target, drafter: TreeDrafter, prompts: Sequence[Sequence[int]], config: GenerationConfig) -> Choice:
+    """Choose a structure by predicted speed; measured at first use, then read from the user's cache.
+
+    Parameters
+    ----------
+    prompts : sequence of token lists
+        The first three are decoded plainly, 48 tokens each.
+    config : GenerationConfig
+        How the outputs will be made; its structure does not matter.
+
+    Raises
+    ------
+    InputError
+        No prompt or one that does not fit, or candidates or acceptance that cannot be judged by a plain text.
+    """
+    if config.candidates == "sampled" or not config.lossless:
+        found = "sampled candidates" if config.candidates == "sampled" else config.mode
+        wanted = "'top' candidates, accepted exactly: others cannot be judged by the target's own text"
+        raise InputError("structure auto", found, wanted)
+    if not prompts:
+        raise InputError("prompts", "none", "at least one")
+    if (ends := _ends(target, drafter)) < LEAST_POSITIONS:
+        raise InputError("structure auto", f"{ends} positions", f"models of at least {LEAST_POSITIONS}")
+    key = _key(target, drafter, config)
+    path = _cache_path(key)
+    options = config.options(config.generator(target.head_device))
+    if (found := _cached(path, key)) is not None:
+        return found
+    choice = _measured(target, drafter, prompts[:PROMPTS], config, options)
+    if path is not None and choice.pilot_cycles:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_json(path, {"schema": SCHEMA, "key": key, **choice.to_json()})
+        except (InputError, OSError):
+            pass  # a home that cannot be written: next time it is measured anew
+    return choice
+
+
+def candidates(drafter: TreeDrafter, options: DraftOptions) -> list[Structure]:
+    """Return the structures that are tried: chains first, by length, then trees by nodes."""
+    depth = drafter.depth or DEPTH
+    found: list[Structure] = [
+        ChainStructure(k) for k in range(1, min(drafter.depth or LONGEST_CHAIN, LONGEST_CHAIN) + 1)
+    ]
+    for total in TOTALS:
+        width = max(2, min(10, total // 6))
+        found.append(DynamicTree(total, width, depth, width))
+    return [structure for structure in found if _makes(drafter, structure, options)]
+
+
+def _makes(drafter: TreeDrafter, structure: Structure, options: DraftOptions) -> bool:
+    try:
+        drafter.check(structure, options)
+    except InputError:
+        return False
+    return True
+
+
+def _measured(
+    target: Target,
+    drafter: TreeDrafter,
+    prompts: Sequence[Sequence[int]],
+    config: GenerationConfig,
+    options: DraftOptions,
+) -> Choice:
+    structures = candidates(drafter, options)
+    short = replace(config, max_new_tokens=PILOT_TOKENS)
+    texts = [(list(prompt), plain(target, prompt, short)) for prompt in prompts]
+    yields = pilot(target, drafter, structures, [(p, g.token_ids, g.stop_reason == "eos") for p, g in texts], options)
+
+    ends = _ends(target, drafter)
+    text = [*texts[0][0], *texts[0][1].token_ids]
+    text = (text * 4 if len(text) < 4 else text)[: ends - max(structure.depth for structure in structures)]
+    bench = Bench(target, drafter, text, config)
+    parts = {None: bench.step} | {structure: partial(bench.cycle, structure) for structure in structures}
+    seconds = interleaved(parts, _REPEATS)
+    rows = []
+    for structure in structures:
+        tau, took = yields[structure][0], seconds[structure]
+        rows.append(Candidate(structure, tau, took, tau * seconds[None] / took))
+    best = max(rows, key=lambda row: row.speedup)
+
+    nodes = [n for n in NODES if n <= min(TOTALS[-1] + 4, ends // 2)]
+    context = min(128, ends - max(nodes[-1], 1 + (drafter.depth or DEPTH)))
+    profile = measure(target, drafter, context=context, nodes=nodes, repeats=5)
+    return Choice(best.structure, best.speedup, yields[best.structure][1], profile, tuple(rows), "measured")
+
+
+def _ends(target: Target, drafter: TreeDrafter) -> int:
+    return min(target.positions, drafter.positions or target.positions)
+
+
+def pilot(
+    target: Target,
+    drafter: TreeDrafter,
+    structures: Sequence[Structure],
+    texts: Sequence[tuple[Sequence[int], Sequence[int], bool]],
+    options: DraftOptions,
+) -> dict[Structure, tuple[float, int]]:
+    """Return each structure's tau (micro, bonus included, complete cycles) on known texts, and the number of cycles.
+
+    Cycle follows cycle as in decoding. Those count that begin so early that each structure's draft ends within the
+    text: which cycles count must not depend on how long they are.
+
+    Parameters
+    ----------
+    texts : sequence of (prompt, output, ended)
+        Token ids of the target's own; whether the last one ended the output.
+    """
+    deepest = max(structure.depth for structure in structures)
+    longest = max((s for s in structures if isinstance(s, ChainStructure)), key=lambda s: s.length, default=None)
+    ends = _ends(target, drafter)
+    sums = {structure: [0, 0] for structure in structures}  # tokens, cycles
+    for prompt, output, ended in texts:
+        known = [*prompt, *output]
+        begin, end = len(prompt), min(len(known) - (1 if ended else deepest), ends - deepest)
+        if begin >= end:
+            continue
+        text = torch.tensor([*known, *[-1] * deepest], device=target.head_device)
+        drafter.start(text[: len(known)][:ends], target.prefill(known[:-1]).features[: ends - 1])
+        lengths: dict[Structure, list[list[int]]] = {}
+        for structure in [longest, *structures] if longest is not None else structures:
+            if isinstance(structure, ChainStructure) and longest in lengths:
+                # A chain is the beginning of a longer one.
+                k = structure.length
+                lengths[structure] = [[min(a, k), int(censored and a <= k)] for a, censored in lengths[longest]]
+            else:
+                most = most_places(structure, target.vocab_size, options)
+                lengths[structure] = [
+                    length
+                    for batch, _ in batches(range(begin, end), structure.depth, ends, most)
+                    for length in accepted_lengths(
+                        drafter, structure, structure, options, text, batch, len(known), ended
+                    )
+                ]
+        for structure in structures:
+            at, found = 0, lengths[structure]
+            while at < len(found) and not found[at][1]:
+                sums[structure][0] += found[at][0] + 1
+                sums[structure][1] += 1
+                at += found[at][0] + 1
+    return {s: (tokens / cycles if cycles else 1.0, cycles) for s, (tokens, cycles) in sums.items()}
+
+
+def _key(target: Target, drafter: TreeDrafter, config: GenerationConfig) -> str:
+    """Return a digest of all that the choice depends on but the prompts."""
+    shape = getattr(drafter, "config", None)
+    facts = {
+        "target": [target.name, target.config.to_dict()],
+        "drafter": [drafter.name, drafter.method, asdict(shape) if is_dataclass(shape) else None, drafter.fingerprint],
+        "machine": [device_name(target), str(target.dtype), torch.get_num_threads(), torch.__version__],
+        "sampling": [config.temperature, config.top_k, config.top_p],
+        "calibration": None if config.calibration is None else config.calibration.to_json(),
+        "budget": None if config.budget is None else config.budget.to_json(),
+    }
+    return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def _cache_path(key: str) -> Path | None:
+    """Return where the choice is kept; None where the user has no home."""
+    try:
+        base = os.environ.get("XDG_CACHE_HOME", "")
+        folder = Path(base) if os.path.isabs(base) else Path.home() / ".cache"
+    except RuntimeError:
+        return None
+    return folder / "gumiho" / f"auto-{key}.json"
+
+
+def _cached(path: Path | None, key: str) -> Choice | None:
+    try:
+        data = {} if path is None else read_json(path, _CACHE_BYTES)
+        if data.get("schema") == SCHEMA and data.get("key") == key:
+            return Choice.from_json(data, "cached")
+    except (InputError, AttributeError, KeyError, TypeError):
+        pass  # unreadable, or somebody else's: it is measured anew
+    return None
+
+
+def _above_0(data: Mapping[str, Any], name: str) -> float:
+    value = data[name]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
+        raise InputError(name, repr(value), "a number above 0")
+    return float(value)

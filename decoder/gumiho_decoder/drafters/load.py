@@ -1,0 +1,140 @@
+"""The one place that loads drafters: embedded, own format, published checkpoints, the hub, draft models, n-grams."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+
+import torch
+
+from gumiho_decoder.checkpoints import FILES, load_published
+from gumiho_decoder.drafters.eagle import EagleDrafter, EagleModel
+from gumiho_decoder.drafters.growth import TreeDrafter
+from gumiho_decoder.drafters.gumiho import GumihoDrafter
+from gumiho_decoder.drafters.gumiho_model import GumihoModel
+from gumiho_decoder.drafters.hydra import HydraDrafter
+from gumiho_decoder.drafters.hydra_model import HydraModel
+from gumiho_decoder.drafters.medusa import MedusaDrafter, MedusaModel
+from gumiho_decoder.drafters.own_format import CONFIG_BYTES
+from gumiho_decoder.drafters.serial_model import placed
+from gumiho_decoder.target import Target, check_tree_attention, load_target
+from gumiho_decoder.tiny import embedded
+from gumiho_theory import InputError
+from gumiho_theory.files import read_json
+
+_DRAFTERS = {
+    "gumiho": (GumihoModel, GumihoDrafter),
+    "eagle": (EagleModel, EagleDrafter),
+    "medusa": (MedusaModel, MedusaDrafter),
+    "hydra": (HydraModel, HydraDrafter),
+}
+_WANTED = "tiny:gumiho, a drafter's folder or hub id, draft-model:TARGET, or ngram"
+
+
+def load_drafter(name: str, target: Target, *, serial_steps: int | None = None) -> TreeDrafter:
+    """Load a drafter onto its target's device, in its dtype.
+
+    Its `fingerprint` is the SHA-256 of the weights as they are in float32, whatever the run's dtype and device; of an
+    n-gram drafter, which has none, that of its name.
+
+    Parameters
+    ----------
+    name : str
+        `tiny:gumiho` (embedded), `ngram`, `draft-model:T` (T as for `load_target`), a folder in the own format or in a
+        published one, or a hub id.
+    target : Target
+    serial_steps : int, optional
+        Of a published Gumiho checkpoint, which does not tell it; 2 unless given.
+
+    Raises
+    ------
+    InputError
+        Nothing loadable there, or it does not fit the target.
+    """
+    place = f"drafter {name!r}"
+    if serial_steps is not None and (name == "ngram" or name.startswith(("tiny:", "draft-model:"))):
+        raise _not_asked(place, serial_steps)
+    if name == "ngram":
+        from gumiho_decoder.drafters.ngram import NgramDrafter
+
+        drafter = NgramDrafter(target)
+        drafter.fingerprint = hashlib.sha256(b"ngram").hexdigest()
+        return drafter
+    if name.startswith("draft-model:"):
+        return _draft_model(name, target)
+    if name.startswith("tiny:"):
+        there = {f"tiny:{path.parent.name}": path.parent for path in embedded("").glob("*/config.json")}
+        there.pop("tiny:target")
+        if name not in there:
+            raise InputError(place, "no such embedded drafter", ", ".join(sorted(there)))
+        folder = there[name]
+    else:
+        folder = _folder(name)
+    return _from_folder(folder, name, target, serial_steps)
+
+
+def fingerprint(module: torch.nn.Module) -> str:
+    """Return the SHA-256 over a state dict's sorted names, dtypes, shapes and bytes; the same on every device."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(module.state_dict().items()):
+        digest.update(f"{name}\0{tensor.dtype}\0{tuple(tensor.shape)}\0".encode())
+        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
+    return digest.hexdigest()
+
+
+def _from_folder(folder: Path, name: str, target: Target, serial_steps: int | None) -> TreeDrafter:
+    path = folder / "config.json"
+    method = read_json(path, CONFIG_BYTES).get("method") if path.is_file() else None
+    if method is None:
+        model = load_published(folder, target, name, serial_steps)
+        if serial_steps is not None and not isinstance(model, GumihoModel):
+            raise _not_asked(f"drafter {name!r}", serial_steps)
+    elif isinstance(method, str) and method in _DRAFTERS:
+        if serial_steps is not None:
+            raise _not_asked(f"drafter {name!r}", serial_steps)
+        model = _DRAFTERS[method][0].from_pretrained(folder)
+    else:
+        raise InputError(f"{path}, method", repr(method), ", ".join(_DRAFTERS))
+    kinds = dict(_DRAFTERS.values())
+    taken = fingerprint(model)  # before the weights take the run's dtype
+    drafter = kinds[type(model)](model, target, name)
+    drafter.fingerprint = taken
+    return drafter
+
+
+def _draft_model(name: str, target: Target) -> TreeDrafter:
+    from gumiho_decoder.drafters.draft_model import DraftModelDrafter
+
+    try:
+        draft = load_target(name.removeprefix("draft-model:"), "cpu", "float32")
+        taken = fingerprint(draft.model)
+        placed(draft.model, target.head_device, target.dtype)
+        check_tree_attention(draft)
+    except InputError as error:
+        raise error.within(f"drafter {name!r}") from None
+    drafter = DraftModelDrafter(draft, target, name)
+    drafter.fingerprint = taken
+    return drafter
+
+
+def _folder(name: str) -> Path:
+    """Return a folder that is there, or else what the hub has under this name."""
+    place = f"drafter {name!r}"
+    folder = Path(name)
+    if folder.is_dir():
+        return folder
+    if not re.fullmatch(r"[\w-][\w.-]*/[\w-][\w.-]*", name) or folder.exists():
+        raise InputError(place, "a file" if folder.exists() else "no such folder", _WANTED)
+    import huggingface_hub
+
+    try:
+        return Path(huggingface_hub.snapshot_download(name, allow_patterns=list(FILES)))
+    except Exception as error:  # no network, no such repository, no access, a full disk: its errors have no common base
+        raise InputError(place, f"no such folder, and from the hub {type(error).__name__}: {error}", _WANTED) from error
+
+
+def _not_asked(place: str, serial_steps: int) -> InputError:
+    return InputError(
+        f"{place}, serial_steps", serial_steps, "nothing: only a published Gumiho checkpoint leaves it open"
+    )

@@ -1,0 +1,288 @@
+"""`--structure auto`: what it predicts of a text is what decoding gives, it takes the best, and remembers it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from fakes import VOCAB, random_drafter, random_target
+from gumiho_decoder import auto
+from gumiho_decoder.auto import LEAST_POSITIONS, Choice, candidates, choose, pilot
+from gumiho_decoder.config import GenerationConfig
+from gumiho_decoder.drafters.base import DraftOptions
+from gumiho_decoder.loop import generate, plain
+from gumiho_theory import (
+    AutoStructure,
+    ChainStructure,
+    CostProfile,
+    DynamicTree,
+    InputError,
+    ScoreCalibration,
+    StaticTree,
+    TemperatureMap,
+)
+from scripted import ScriptedDrafter, mixed
+
+TREE = DynamicTree(total=16, top_k=3, depth=6, mlp_topk=3)
+STATIC = StaticTree(((1,), (2,), (1, 1), (1, 2), (1, 1, 1)))
+STRUCTURES = [ChainStructure(1), ChainStructure(3), ChainStructure(8), STATIC, TREE]
+PROFILE = CostProfile("t", "d", "cpu", "float32", 1.0, (1, 64), (1.0, 2.0), 0.1, 0.1, 2, 0.1)
+AUTO = GenerationConfig(structure=AutoStructure())
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "gumiho"
+
+
+@pytest.fixture
+def timed(monkeypatch):
+    """Replace the clock: every cycle takes as long as the fixture says, a plain step 1."""
+    costs: dict = {}
+
+    def interleaved(parts, repeats, progress=None):
+        for part in parts.values():
+            assert part() > 0
+        return {name: 1.0 if name is None else costs.get(name, 2.0) for name in parts}
+
+    monkeypatch.setattr(auto, "interleaved", interleaved)
+    monkeypatch.setattr(auto, "measure", lambda *_, **__: PROFILE)
+    return costs
+
+
+def scripted(target, prompt, tokens=60, serial_steps=None) -> tuple[list[int], ScriptedDrafter]:
+    sequence = [*prompt, *plain(target, prompt, GenerationConfig(tokens + 12)).token_ids]
+    return sequence, ScriptedDrafter(sequence, VOCAB, mixed, serial_steps)
+
+
+@pytest.mark.parametrize("serial_steps", [None, 2])
+@pytest.mark.parametrize("seed", range(2))
+def test_a_pilots_cycles_are_the_cycles_of_decoding(seed, serial_steps, prompt):
+    target = random_target(seed)
+    sequence, drafter = scripted(target, prompt, serial_steps=serial_steps)
+    output = sequence[len(prompt) :][:60]
+    with torch.inference_mode():
+        found = pilot(target, drafter, STRUCTURES, [(prompt, output, False)] * 2, DraftOptions())
+    last = len(prompt) + 60 - 8  # 8: the deepest of all
+    for structure in STRUCTURES:
+        cycles = []
+        generate(target, drafter, prompt, GenerationConfig(60, structure), cycles.append)
+        counted = [cycle.accepted + 1 for cycle in cycles if cycle.position < last]
+        assert found[structure] == (sum(counted) / len(counted), 2 * len(counted)), str(structure)
+    assert found[ChainStructure(1)][0] < found[ChainStructure(8)][0]
+
+
+def test_a_text_that_ended_is_used_up_to_its_end_and_the_cycle_that_meets_it_does_not_count(prompt):
+    target = random_target()
+    sequence, _ = scripted(target, prompt)
+    drafter = ScriptedDrafter(sequence, VOCAB, lambda place: 1)  # always right
+    with torch.inference_mode():
+        chains = [ChainStructure(3), ChainStructure(6)]
+        found = pilot(target, drafter, chains, [(prompt, sequence[8:18], True)], DraftOptions())
+    # Roots at 0 and 4 of 10 tokens; the one at 8 accepts the end. Of depth 6: 0; the one at 7 accepts it.
+    assert found == dict(zip(chains, [(4.0, 2), (7.0, 1)], strict=True))
+
+
+def test_texts_too_short_for_any_cycle_say_nothing(prompt):
+    target = random_target()
+    with torch.inference_mode():
+        found = pilot(target, random_drafter(target), [ChainStructure(7)], [(prompt, [3, 4], False)], DraftOptions())
+    assert found == {ChainStructure(7): (1.0, 0)}
+
+
+def test_only_structures_that_the_drafter_makes_are_candidates():
+    target = random_target()
+    drafter = random_drafter(target, serial_steps=2, parallel_heads=1)
+    found = candidates(drafter, DraftOptions())
+    assert [s.length for s in found if isinstance(s, ChainStructure)] == [1, 2, 3]
+    trees = [s for s in found if isinstance(s, DynamicTree)]
+    assert [(s.total, s.top_k) for s in trees] == [(8, 2), (16, 2), (24, 4), (32, 5), (48, 8), (60, 10)]
+    assert all(s.depth == 3 and s.mlp_topk == s.top_k for s in trees)
+    drawn = candidates(drafter, DraftOptions(random=torch.Generator()))
+    assert drawn == [ChainStructure(1), ChainStructure(2), ChainStructure(3)]
+    endless = candidates(ScriptedDrafter([], VOCAB, mixed), DraftOptions())
+    assert [s.length for s in endless if isinstance(s, ChainStructure)] == list(range(1, 11))
+    assert {s.depth for s in endless if isinstance(s, DynamicTree)} == {7}
+
+
+def test_the_most_tokens_a_second_win(timed, prompt, cache):
+    target = random_target()
+    _, drafter = scripted(target, prompt)
+    first = choose(target, drafter, [prompt], AUTO)
+    by_tau = {row.structure: row.tau for row in first.candidates}
+    assert first.structure == max(by_tau, key=by_tau.get)  # all cycles take 2
+    assert first.speedup == by_tau[first.structure] / 2
+    timed.update({structure: tau for structure, tau in by_tau.items()} | {ChainStructure(4): 1.0})
+    next(cache.iterdir()).unlink()
+    second = choose(target, drafter, [prompt], AUTO)
+    assert second.structure == ChainStructure(4)
+    assert all(row.speedup == row.tau / row.cycle_seconds for row in second.candidates)
+
+
+def test_where_nothing_beats_plain_decoding_the_best_is_chosen_and_says_so(timed, prompt):
+    target = random_target()
+    drafter = random_drafter(target)
+    timed.update(dict.fromkeys(candidates(drafter, DraftOptions()), 50.0) | {ChainStructure(2): 20.0})
+    choice = choose(target, drafter, [prompt], AUTO)
+    assert choice.structure == ChainStructure(2)
+    assert choice.speedup < 1
+    assert choice.pilot_cycles > 20
+
+
+def test_at_a_temperature_lengths_are_those_of_the_sampled_text(timed, prompt):
+    target = random_target()
+    config = replace(AUTO, temperature=1.0, seed=3)
+    sequence = [*prompt, *plain(target, prompt, replace(config, max_new_tokens=48)).token_ids]
+    choice = choose(target, ScriptedDrafter(sequence, VOCAB, lambda place: 1), [prompt], config)
+    assert {row.structure: row.tau for row in choice.candidates}[ChainStructure(5)] == 6.0
+
+
+def test_a_choice_is_remembered_and_nothing_is_measured_again(timed, prompt, cache, monkeypatch):
+    target = random_target()
+    drafter = random_drafter(target)
+    made = choose(target, drafter, [prompt], AUTO)
+    assert made.source == "measured" and len(list(cache.iterdir())) == 1
+    monkeypatch.setattr(auto, "interleaved", lambda *_: pytest.fail("measured"))
+    again = choose(target, drafter, [[9, 9]], replace(AUTO, max_new_tokens=5))
+    assert again == replace(made, source="cached")
+    assert Choice.from_json(json.loads(json.dumps(made.to_json())), "measured") == made
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda target, drafter: replace(AUTO, temperature=0.7),
+        lambda target, drafter: replace(AUTO, temperature=0.7, top_k=5),
+        lambda target, drafter: replace(AUTO, temperature=0.7, top_p=0.9),
+        lambda target, drafter: replace(AUTO, calibration=ScoreCalibration("d", "0" * 64, (TemperatureMap(2.0),), {})),
+        lambda target, drafter: replace(AUTO, budget=PROFILE),
+        lambda target, drafter: setattr(drafter, "fingerprint", "1" * 64),
+        lambda target, drafter: setattr(drafter, "name", "another"),
+        lambda target, drafter: setattr(target, "name", "another"),
+        lambda target, drafter: setattr(target.config, "num_hidden_layers", 2),
+        lambda target, drafter: target.model.double(),
+    ],
+)
+def test_whatever_the_choice_depends_on_makes_it_another(change, prompt):
+    target = random_target()
+    drafter = random_drafter(target)
+    before = auto._key(target, drafter, AUTO)
+    assert auto._key(target, drafter, AUTO) == before
+    changed = change(target, drafter)
+    assert auto._key(target, drafter, changed if isinstance(changed, GenerationConfig) else AUTO) != before
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda data: "",
+        lambda data: "[1, 2]",
+        lambda data: "{}",
+        lambda data: json.dumps(data | {"schema": "gumiho.auto/0"}),
+        lambda data: json.dumps(data | {"key": "0" * 64}),
+        lambda data: json.dumps({k: v for k, v in data.items() if k != "profile"}),
+        lambda data: json.dumps(data | {"speedup": "fast"}),
+        lambda data: json.dumps(data | {"speedup": -1.0}),
+        lambda data: json.dumps(data | {"speedup": True}),
+        lambda data: json.dumps(data | {"pilot_cycles": 2.5}),
+        lambda data: json.dumps(data | {"structure": {"kind": "chain", "length": 400}}),
+        lambda data: json.dumps(data | {"structure": {"kind": "chain", "length": 64}}),
+        lambda data: json.dumps(data | {"structure": 7}),
+        lambda data: json.dumps(data | {"candidates": None}),
+        lambda data: json.dumps(data | {"candidates": [3]}),
+        lambda data: json.dumps(data | {"candidates": [{**data["candidates"][0], "tau": None}]}),
+        lambda data: json.dumps(data | {"profile": []}),
+        lambda data: json.dumps(data | {"speedup": float("nan")}),
+        lambda data: json.dumps(data) + " " * (1 << 20),
+    ],
+)
+def test_a_memory_that_is_unreadable_or_not_its_own_is_measured_anew(spoil, timed, prompt, cache):
+    target = random_target()
+    drafter = random_drafter(target)
+    made = choose(target, drafter, [prompt], AUTO)
+    (path,) = cache.iterdir()
+    path.write_text(spoil(json.loads(path.read_text())))
+    assert choose(target, drafter, [prompt], AUTO) == made
+    assert choose(target, drafter, [prompt], AUTO).source == "cached"
+
+
+def test_a_home_that_cannot_be_written_or_is_not_there_costs_only_time(timed, prompt, cache, monkeypatch):
+    target = random_target()
+    drafter = random_drafter(target)
+    cache.write_text("a file where the folder would be")
+    assert choose(target, drafter, [prompt], AUTO) == choose(target, drafter, [prompt], AUTO)
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")  # which the standard says to ignore
+    home = cache.parent / "home"
+    monkeypatch.setattr(Path, "home", lambda: home)
+    choose(target, drafter, [prompt], AUTO)
+    assert len(list((home / ".cache" / "gumiho").iterdir())) == 1
+
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", homeless)
+    assert choose(target, drafter, [prompt], AUTO).source == "measured"
+
+
+def test_what_is_known_of_no_cycle_is_not_remembered(timed, cache):
+    target = random_target()
+    first = plain(target, [5, 6], GenerationConfig(1)).token_ids[0]
+    choice = choose(target, random_drafter(target), [[5, 6]], replace(AUTO, stop_token_ids=(first,)))
+    assert choice.pilot_cycles == 0
+    assert {row.tau for row in choice.candidates} == {1.0}
+    assert not cache.exists()
+
+
+@pytest.mark.parametrize("length", [1, 253, 255])
+def test_prompts_of_any_length_that_fits_will_do(length, timed):
+    target = random_target()
+    prompt = [3 + i % 7 for i in range(length)]
+    assert choose(target, random_drafter(target), [prompt], AUTO).speedup > 0
+
+
+def test_at_most_three_prompts_are_decoded(timed, prompt, monkeypatch):
+    target = random_target()
+    seen = []
+    decode = auto.plain
+    monkeypatch.setattr(auto, "plain", lambda t, p, c: seen.append(c.max_new_tokens) or decode(t, p, c))
+    choose(target, random_drafter(target), [prompt] * 5, AUTO)
+    assert seen == [48] * 3
+
+
+@pytest.mark.parametrize(
+    ("prompts", "settings", "message"),
+    [
+        ([], {}, "prompts: found none"),
+        ([[]], {}, "prompt: found 0 tokens"),
+        ([[1] * 256], {}, "prompt: found 256 tokens"),
+        ([[1]], {"temperature": 1.0, "candidates": "sampled"}, "structure auto: found sampled candidates"),
+        ([[1]], {"temperature": 1.0, "acceptance": "typical"}, "structure auto: found typical (lossy)"),
+    ],
+)
+def test_what_cannot_be_chosen_for_is_named(prompts, settings, message):
+    target = random_target()
+    with pytest.raises(InputError) as caught:
+        choose(target, random_drafter(target), prompts, replace(AUTO, **settings))
+    assert message in str(caught.value)
+
+
+def test_models_of_hardly_any_positions_are_refused(timed):
+    target = random_target(positions=LEAST_POSITIONS - 1)
+    with pytest.raises(InputError, match=f"at least {LEAST_POSITIONS}"):
+        choose(target, random_drafter(target), [[1]], AUTO)
+
+
+@pytest.mark.parametrize("positions", [LEAST_POSITIONS, 256])
+def test_decoding_with_a_structure_that_was_really_measured_gives_the_plain_text(positions, prompt):
+    target = random_target(positions=positions)
+    drafter = random_drafter(target)
+    config = replace(AUTO, max_new_tokens=24)
+    assert generate(target, drafter, prompt, config).token_ids == plain(target, prompt, config).token_ids
+    choice = choose(target, drafter, [prompt], config)
+    assert choice.source == ("cached" if choice.pilot_cycles else "measured")
+    assert choice.profile.verify_nodes[-1] == (16 if positions == LEAST_POSITIONS else 64)
