@@ -21,6 +21,7 @@ class ScriptedDrafter(TreeDrafter):
     """
 
     name = method = "scripted"
+    fingerprint = "0" * 64
 
     def __init__(
         self, sequence: Sequence[int], vocabulary: int, rank: Callable[[int], int], serial_steps: int | None = None

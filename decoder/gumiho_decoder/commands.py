@@ -175,7 +175,7 @@ def settled(
     InputError
         The drafter cannot make the structure, or the calibration is another drafter's.
     """
-    if generation.calibration is not None:
+    if generation.calibration is not None:  # `generate` would say so too, but only after the prompts were read
         generation.calibration.check_drafter(drafter.fingerprint)
     if isinstance(generation.structure, AutoStructure):
         from gumiho_decoder.auto import choose

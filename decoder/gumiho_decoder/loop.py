@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 
-from gumiho_decoder.clock import Clock, between
+from gumiho_decoder.clock import Clock, Mark, between
 from gumiho_decoder.config import GenerationConfig
 from gumiho_decoder.drafters.base import Draft, Drafter
 from gumiho_decoder.stops import Stops
 from gumiho_decoder.target import Target, Verified
+from gumiho_decoder.verify import Accepted
 from gumiho_theory import AutoStructure
 
 
@@ -97,15 +99,12 @@ def generate(
     read = target.prefill(prompt)
     features, tokens = read.features, rule.pick(read.logits[-1])[None]
     output: list[int] = []
-    new = tokens.tolist()
+    new, beyond = tokens.tolist(), 0
     stop = stops.cut(output, new)
-    fresh = True
+    begin = partial(drafter.start, torch.cat([torch.tensor(prompt, device=tokens.device), tokens]))
     while stop is None:
         started = clock.mark()
-        if fresh:
-            drafter.start(torch.cat([torch.tensor(prompt, device=tokens.device), tokens]), features)
-        else:
-            drafter.advance(tokens, features)
+        begin(features)
         position = len(prompt) + len(output) - 1
         asked = structure.cut(max(0, ends - 1 - position))
         draft = drafter.propose(asked, options)
@@ -114,19 +113,19 @@ def generate(
         judged = clock.mark()
         accepted = rule.accept(draft, verified.logits)
         target.keep(draft.n_nodes, accepted.path, accepted.nodes)
-        context, tokens, features = features, accepted.tokens, verified.features[accepted.nodes]
-        new, fresh, before = accepted.new, False, len(output)
+        new, known = accepted.new, len(output)
         stop = stops.cut(output, new)
+        beyond = known + len(new) - len(output)
         if record is not None:
             ended = clock.mark()
-            times = between(started, drafted), between(drafted, judged)
-            observed = _observed(stops.ids, new, draft.depth, asked.depth < structure.depth)
-            seconds = *times, max(0.0, ended.host - started.host - sum(times))
-            facts = draft, verified, draft.depth, accepted.path, new, observed[0], len(output) - before, observed[1]
-            record(Cycle(position, context, *facts, stop, *seconds))
+            cut = asked.depth < structure.depth
+            outcome = _outcome(stops.ids, new, draft.depth, cut), len(output) - known, stop
+            record(_cycle(position, features, draft, verified, accepted, outcome, (started, drafted, judged, ended)))
             clock.aside(ended)
-    beyond = () if stop == "eos" else new[len(output) - before :] if not fresh else ()
-    return Generation(tuple(output), stop, clock.seconds(), tuple(beyond))
+        features = verified.features[accepted.nodes]
+        begin = partial(drafter.advance, accepted.tokens)
+    after = new[len(new) - beyond :] if stop != "eos" else []
+    return Generation(tuple(output), stop, clock.seconds(), tuple(after))
 
 
 @torch.inference_mode()
@@ -142,7 +141,9 @@ def plain(target: Target, prompt: Sequence[int], config: GenerationConfig) -> Ge
 
 
 def _structure(target: Target, drafter: Drafter, prompt: Sequence[int], config: GenerationConfig):
-    """Return the structure asked for, chosen if it is `auto`."""
+    """Return the structure asked for, chosen if it is `auto`; refuse the calibration of another drafter."""
+    if config.calibration is not None:
+        config.calibration.check_drafter(drafter.fingerprint)
     if not isinstance(config.structure, AutoStructure):
         return config.structure
     from gumiho_decoder.auto import choose
@@ -150,9 +151,39 @@ def _structure(target: Target, drafter: Drafter, prompt: Sequence[int], config: 
     return choose(target, drafter, [prompt], config).structure
 
 
-def _observed(ids: frozenset[int], new: list[int], drafted: int, shrunk: bool) -> tuple[int, int | None]:
+def _outcome(ids: frozenset[int], new: list[int], drafted: int, cut: bool) -> tuple[int, int | None]:
     """Return (accepted length, censoring depth or None) of a cycle that verified `new`, the bonus token last."""
     for e, token in enumerate(new[:-1], start=1):
         if token in ids:
             return e, e
-    return len(new) - 1, drafted if shrunk else None
+    return len(new) - 1, drafted if cut else None
+
+
+def _cycle(
+    position: int,
+    context: torch.Tensor,
+    draft: Draft,
+    verified: Verified,
+    accepted: Accepted,
+    outcome: tuple[tuple[int, int | None], int, str | None],
+    marks: tuple[Mark, Mark, Mark, Mark],
+) -> Cycle:
+    (length, censored_at), committed, stop = outcome
+    started, drafted, judged, ended = marks
+    draft_seconds, verify_seconds = between(started, drafted), between(drafted, judged)
+    return Cycle(
+        position,
+        context,
+        draft,
+        verified,
+        draft.depth,
+        accepted.path,
+        accepted.new,
+        length,
+        committed,
+        censored_at,
+        stop,
+        draft_seconds,
+        verify_seconds,
+        max(0.0, ended.host - started.host - draft_seconds - verify_seconds),
+    )

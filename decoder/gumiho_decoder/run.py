@@ -204,6 +204,24 @@ def lossless(outputs: Sequence[Output]) -> dict[str, int]:
     return {"checked": len(worst), "equal": counts["equal"], "ties": counts["tie"], "different": counts["different"]}
 
 
+def departures(outputs: Sequence[Output]) -> list[dict[str, Any]]:
+    """Return where outputs leave plain decoding: verdict, first differing token, the plain logits' gap there.
+
+    The gap is None where one output is the other's beginning: a wrong stop.
+    """
+    return [
+        {
+            "prompt_id": o.prompt_id,
+            "turn": o.turn,
+            "verdict": o.comparison.verdict,
+            "position": o.comparison.position,
+            "gap": o.comparison.gap,
+        }
+        for o in outputs
+        if o.comparison is not None and o.comparison.verdict != "equal"
+    ]
+
+
 def repeated_share(outputs: Sequence[Output], n: int = 4) -> float | None:
     """Return the share of n-grams that occurred before in the same output; None without any."""
     seen = repeated = 0
@@ -224,4 +242,5 @@ def summary(outputs: Sequence[Output]) -> dict[str, Any]:
         "baseline_tokens_per_second": rates["plain_tokens_per_second"],
         "speedup": rates["plain_speedup"],
         "lossless": lossless(outputs),
+        "departures": departures(outputs),
     }

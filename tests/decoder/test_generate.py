@@ -9,7 +9,7 @@ from fakes import VOCAB, random_drafter, random_target
 from gumiho_decoder.config import GenerationConfig
 from gumiho_decoder.loop import generate, plain
 from gumiho_decoder.recorder import Recorder
-from gumiho_theory import ChainStructure, DynamicTree, InputError, Structure
+from gumiho_theory import ChainStructure, DynamicTree, InputError, ScoreCalibration, Structure, TemperatureMap
 from scripted import ScriptedDrafter, mixed
 
 STRUCTURES = [
@@ -189,3 +189,15 @@ def test_vocabulary_is_used_by_the_random_target(prompt):
     """The exactness tests mean little if the text settles on one token."""
     assert len(set(plain(random_target(), prompt, GenerationConfig(50)).token_ids)) > 10
     assert VOCAB > 50
+
+
+def test_another_drafters_calibration_is_refused_and_its_own_changes_no_output(target, prompt):
+    drafter = random_drafter(target)
+    tree = Structure.parse("tree:total=20,top_k=4,depth=7,mlp_topk=6")
+    maps = (TemperatureMap(3.0), TemperatureMap(0.2))
+    own = ScoreCalibration("own", drafter.fingerprint, maps)
+    other = ScoreCalibration("other", random_drafter(target, 1).fingerprint, maps)
+    config = GenerationConfig(40, tree, calibration=own)
+    assert generate(target, drafter, prompt, config).token_ids == plain(target, prompt, GenerationConfig(40)).token_ids
+    with pytest.raises(InputError, match="calibration, drafter"):
+        generate(target, drafter, prompt, GenerationConfig(40, tree, calibration=other))

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 import torch
 
-from fakes import VOCAB, random_drafter
+from fakes import VOCAB, FakeTokenizer, random_drafter
 from gumiho_decoder.config import GenerationConfig
 from gumiho_decoder.data import train_tokenizer
+from gumiho_decoder.drafters.draft_model import DraftModelDrafter
+from gumiho_decoder.drafters.eagle import EagleDrafter, EagleModel
+from gumiho_decoder.drafters.hydra import HydraDrafter
+from gumiho_decoder.drafters.hydra_model import HydraModel
+from gumiho_decoder.drafters.medusa import MedusaDrafter, MedusaModel
+from gumiho_decoder.drafters.ngram import NgramDrafter
+from gumiho_decoder.drafters.serial_model import SerialConfig
 from gumiho_decoder.loop import generate, plain
 from gumiho_decoder.lossless import compare
-from gumiho_decoder.target import check_tree_attention, load_target
+from gumiho_decoder.target import Target, check_tree_attention, load_target
 from gumiho_theory import InputError, Structure
 from scripted import ScriptedDrafter, mixed
 from targets import KINDS, model_of, target_of
@@ -46,6 +55,29 @@ def test_greedy_decoding_equals_transformers_generate_on_every_kind(kind):
             if drafter.name == "scripted":
                 assert max(cycle.accepted for cycle in cycles) >= 3
     assert verdicts == ["equal"] * 6
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_every_method_with_every_structure_equals_plain_decoding_on_every_kind(kind):
+    torch.manual_seed(1)
+    eagle = EagleModel(SerialConfig.for_target(kind))
+    drafters = [
+        EagleDrafter(eagle, kind, "eagle"),
+        MedusaDrafter(MedusaModel.new(kind, medusa_heads=5), kind, "medusa"),
+        HydraDrafter(HydraModel.new(kind, hydra_heads=5, hydra_layers=2), kind, "hydra"),
+        HydraDrafter(HydraModel.new(kind, hydra_heads=5, prefix=True), kind, "hydra++"),
+        DraftModelDrafter(target_of("llama", 0), kind, "a LLaMA"),
+        DraftModelDrafter(Target(copy.deepcopy(kind.model), FakeTokenizer(), "twin"), kind, "its twin"),
+        NgramDrafter(kind),
+    ]
+    expected = plain(kind, PROMPT, GenerationConfig(20)).token_ids
+    for drafter in drafters:
+        for structure in STRUCTURES:
+            cycles = []
+            made = generate(kind, drafter, PROMPT, GenerationConfig(20, Structure.parse(structure)), cycles.append)
+            assert compare(kind, PROMPT, expected, made.token_ids).verdict == "equal", (drafter.name, structure)
+            if drafter.name == "its twin" and not structure.startswith("tree"):
+                assert max(cycle.accepted for cycle in cycles) == Structure.parse(structure).depth
 
 
 def test_a_drafter_of_a_kind_that_is_shaped_otherwise_still_fits(kind):

@@ -6,12 +6,14 @@ Everything is batched over B starts: decoding has one, the every-position log ma
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 
 import torch
 
 from gumiho_decoder.drafters.base import Draft, DraftOptions
 from gumiho_decoder.drafters.branches import Branches, Grown
 from gumiho_decoder.drafters.dynamic import grow_dynamic
+from gumiho_decoder.drafters.fingerprint import fingerprint
 from gumiho_decoder.drafters.static import grow_static, host_parents
 from gumiho_theory import ChainStructure, DynamicTree, InputError, StaticTree, Structure
 
@@ -24,7 +26,11 @@ class TreeDrafter(ABC):
     depth: int | None = None
     serial_steps: int | None = None
     positions: int | None = None
-    fingerprint: str = ""
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """See `Drafter.fingerprint`: of the weights as they are, where `load_drafter` has not set it."""
+        return fingerprint(self.model)
 
     @abstractmethod
     def start(self, tokens: torch.Tensor, features: torch.Tensor) -> None:

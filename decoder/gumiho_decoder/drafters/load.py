@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from pathlib import Path
 
-import torch
-
 from gumiho_decoder.checkpoints import FILES, load_published
 from gumiho_decoder.drafters.eagle import EagleDrafter, EagleModel
+from gumiho_decoder.drafters.fingerprint import fingerprint
 from gumiho_decoder.drafters.growth import TreeDrafter
 from gumiho_decoder.drafters.gumiho import GumihoDrafter
 from gumiho_decoder.drafters.gumiho_model import GumihoModel
@@ -58,9 +56,7 @@ def load_drafter(name: str, target: Target, *, serial_steps: int | None = None) 
     if name == "ngram":
         from gumiho_decoder.drafters.ngram import NgramDrafter
 
-        drafter = NgramDrafter(target)
-        drafter.fingerprint = hashlib.sha256(b"ngram").hexdigest()
-        return drafter
+        return NgramDrafter(target)
     if name.startswith("draft-model:"):
         return _draft_model(name, target)
     if name.startswith("tiny:"):
@@ -72,15 +68,6 @@ def load_drafter(name: str, target: Target, *, serial_steps: int | None = None) 
     else:
         folder = _folder(name)
     return _from_folder(folder, name, target, serial_steps)
-
-
-def fingerprint(module: torch.nn.Module) -> str:
-    """Return the SHA-256 over a state dict's sorted names, dtypes, shapes and bytes; the same on every device."""
-    digest = hashlib.sha256()
-    for name, tensor in sorted(module.state_dict().items()):
-        digest.update(f"{name}\0{tensor.dtype}\0{tuple(tensor.shape)}\0".encode())
-        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
-    return digest.hexdigest()
 
 
 def _from_folder(folder: Path, name: str, target: Target, serial_steps: int | None) -> TreeDrafter:

@@ -6,6 +6,7 @@ All is looked up on the host, so each cycle waits for the device.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 from itertools import chain
 
@@ -40,6 +41,7 @@ class NgramDrafter(TreeDrafter):
     """
 
     name = method = "ngram"
+    fingerprint = hashlib.sha256(b"ngram").hexdigest()  # it has no weights
 
     def __init__(self, target: Target, longest: int = 3, shortest: int = 1) -> None:
         for place, found, low in (("shortest", shortest, 1), ("longest", longest, shortest)):
