@@ -19,10 +19,27 @@ _CommandLineError = typer.BadParameter.__mro__[2]
 
 app = typer.Typer(
     pretty_exceptions_enable=False,
-    help="Which tokens of a speculative draft matter, what a draft structure will give, and whether it is true.",
 )
 register(app)
 register_theorem(app)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"gumiho {version('gumiho')}")
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
+    ] = False,
+) -> None:
+    """Which tokens of a speculative draft matter, what a draft structure will give, and whether it is true."""
+
 
 TargetOption = Annotated[str, typer.Option(help="Causal LM: a folder, a hub id, or `tiny` (embedded).")]
 DrafterOption = Annotated[

@@ -21,6 +21,7 @@ from gumiho_decoder.outputs import check_output
 from gumiho_decoder.prompts import Prompt, read_prompts
 from gumiho_decoder.recorder import Recorder, environment
 from gumiho_decoder.run import Output, RunConfig, encode, run, summary
+from gumiho_decoder.speed import busy
 from gumiho_decoder.target import Target, check_device, load_target
 from gumiho_theory import AutoStructure, CostProfile, InputError, ScoreCalibration, Structure, Trace
 
@@ -115,6 +116,8 @@ class DecodeResult:
 def _shown(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{k} {v}" for k, v in value.items()) if value.get("checked", 1) else "not checked"
+    if isinstance(value, list) and value and isinstance(value[0], float):
+        return f"{value[0]:.3g} to {value[1]:.3g}"
     if isinstance(value, list):
         return "; ".join(", ".join(f"{k} {_shown(v)}" for k, v in row.items()) for row in value) or "none"
     return f"{value:.4g}" if isinstance(value, float) else "–" if value is None else str(value)
@@ -140,6 +143,8 @@ def decode_prompts(request: DecodeRequest) -> DecodeResult:
         structures = tuple(Structure.parse(text) for text in request.log_structures) or (generation.structure,)
         log = EveryPositionRequest(request.every_position, structures, request.log_top_k)
     config = RunConfig(request.baseline, request.check, every_position=log)
+    if (config.plain or config.check) and (warning := busy()):
+        print(warning, file=sys.stderr)
     outputs, trace = decode(target, drafter, prompts, generation, config, request.trace)
     head = {
         "tau": trace.tau(),

@@ -29,6 +29,8 @@ class Generation:
         `eos`, `stop_string`, `length` (max_new_tokens) or `context` (the model's positions are used up).
     seconds : float
         Wall time, prefill included.
+    first_seconds : float
+        Of it, the time until the first token: prefill.
     beyond : tuple of int
         Tokens that the last cycle verified behind the end of the output.
     """
@@ -36,6 +38,7 @@ class Generation:
     token_ids: tuple[int, ...]
     stop_reason: str
     seconds: float
+    first_seconds: float = 0.0
     beyond: tuple[int, ...] = ()
 
 
@@ -100,6 +103,7 @@ def generate(
     features, tokens = read.features, rule.pick(read.logits[-1])[None]
     output: list[int] = []
     new, beyond = tokens.tolist(), 0
+    first = clock.seconds()
     stop = stops.cut(output, new)
     begin = partial(drafter.start, torch.cat([torch.tensor(prompt, device=tokens.device), tokens]))
     while stop is None:
@@ -125,7 +129,7 @@ def generate(
         features = verified.features[accepted.nodes]
         begin = partial(drafter.advance, accepted.tokens)
     after = new[len(new) - beyond :] if stop != "eos" else []
-    return Generation(tuple(output), stop, clock.seconds(), tuple(after))
+    return Generation(tuple(output), stop, clock.seconds(), first, tuple(after))
 
 
 @torch.inference_mode()
@@ -135,9 +139,10 @@ def plain(target: Target, prompt: Sequence[int], config: GenerationConfig) -> Ge
     rule = config.rule(config.generator(target.head_device))
     output: list[int] = []
     token = int(rule.pick(target.prefill(prompt).logits[-1]))
+    first = clock.seconds()
     while (stop := stops.cut(output, [token])) is None:
         token = int(rule.pick(target.step(token)))
-    return Generation(tuple(output), stop, clock.seconds())
+    return Generation(tuple(output), stop, clock.seconds(), first)
 
 
 def _structure(target: Target, drafter: Drafter, prompt: Sequence[int], config: GenerationConfig):

@@ -18,6 +18,7 @@ from gumiho_decoder.loop import Generation, generate, plain
 from gumiho_decoder.lossless import Comparison, compare
 from gumiho_decoder.prompts import Prompt
 from gumiho_decoder.recorder import Recorder
+from gumiho_decoder.speed import speed
 from gumiho_decoder.target import Target
 from gumiho_theory import InputError
 
@@ -178,20 +179,6 @@ def _library(target: Target, tokens: list[int], max_new_tokens: int) -> Generati
     return Generation(tuple(new), stop, time.perf_counter() - started)
 
 
-def speed(outputs: Sequence[Output]) -> dict[str, float | None]:
-    """Return tokens per second and speedups (ratios of whole wall times, prefill included; None where not measured)."""
-    tokens = sum(len(o.speculative.token_ids) for o in outputs)
-    seconds = sum(o.speculative.seconds for o in outputs)
-    result: dict[str, float | None] = {"tokens_per_second": tokens / seconds}
-    for name in ("plain", "library"):
-        pairs = [(o.speculative, getattr(o, name)) for o in outputs if getattr(o, name) is not None]
-        theirs = sum(len(b.token_ids) for _, b in pairs) / sum(b.seconds for _, b in pairs) if pairs else None
-        ours = sum(len(a.token_ids) for a, _ in pairs) / sum(a.seconds for a, _ in pairs) if pairs else None
-        result[f"{name}_tokens_per_second"] = theirs
-        result[f"{name}_speedup"] = ours / theirs if pairs else None
-    return result
-
-
 def lossless(outputs: Sequence[Output]) -> dict[str, int]:
     """Return how many prompts were checked, equal, tied, different; a prompt is as good as its worst turn."""
     order = ("equal", "tie", "different")
@@ -241,6 +228,7 @@ def summary(outputs: Sequence[Output]) -> dict[str, Any]:
         "tokens_per_second": rates["tokens_per_second"],
         "baseline_tokens_per_second": rates["plain_tokens_per_second"],
         "speedup": rates["plain_speedup"],
+        "speedup_ci": rates["plain_speedup_ci"],
         "lossless": lossless(outputs),
         "departures": departures(outputs),
     }

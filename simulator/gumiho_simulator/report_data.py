@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -82,10 +82,14 @@ class DemoSummary:
     speedup_plain, speedup_generate
         Wall-clock ratio to the plain loop of this toolkit, and to the ``generate`` method of transformers;
         None when not measured.
+    speedup_plain_ci, speedup_generate_ci
+        95 % limits over prompts; None when unknown.
+    busy
+        Warning that other work took the machine's cores meanwhile; None when it did not.
     tokens_per_second, plain_tokens_per_second
         New tokens a second, speculative and plain; None when not measured.
     plain_step_ms
-        One step of the plain loop, milliseconds; None when not measured.
+        One step of the plain loop, milliseconds, without the reading of the prompt; None when not measured.
     repeated_4gram_share
         Share of the outputs' 4-grams that occurred before in the same output; None when unknown. Repetition
         inflates tau.
@@ -107,6 +111,9 @@ class DemoSummary:
     tau_first_32: float | None = None
     speedup_plain: float | None = None
     speedup_generate: float | None = None
+    speedup_plain_ci: Sequence[float] | None = None
+    speedup_generate_ci: Sequence[float] | None = None
+    busy: str | None = None
     tokens_per_second: float | None = None
     plain_tokens_per_second: float | None = None
     plain_step_ms: float | None = None

@@ -10,7 +10,8 @@ from gumiho_decoder.loop import Generation
 from gumiho_decoder.lossless import Comparison
 from gumiho_decoder.prompts import Prompt
 from gumiho_decoder.recorder import Recorder
-from gumiho_decoder.run import Output, RunConfig, lossless, repeated_share, run, speed, summary
+from gumiho_decoder.run import Output, RunConfig, lossless, repeated_share, run, summary
+from gumiho_decoder.speed import speed
 from gumiho_theory import ChainStructure, InputError
 
 PROMPTS = [Prompt(f"p{i}", "t", (text,), False) for i, text in enumerate(["hello", "speculate", "draft!", "verify"])]
@@ -103,3 +104,17 @@ def test_repeated_four_grams_are_counted_within_each_output():
     assert repeated_share([output((1, 2, 3, 4) * 2)]) == pytest.approx(1 / 5)
     assert repeated_share([output((1, 2, 3, 4)), output((1, 2, 3, 4))]) == 0
     assert repeated_share([output((1, 2))]) is None
+
+
+def test_the_speedups_interval_resamples_prompts():
+    def output(prompt, seconds, plain):
+        ours, theirs = Generation((1,) * 10, "length", seconds), Generation((1,) * 10, "length", plain)
+        return Output(prompt, None, 0, (1,), "", ours, theirs, None, None)
+
+    alike = speed([output(str(i), 1.0, 2.0) for i in range(9)])
+    assert alike["plain_speedup_ci"] == pytest.approx([2.0, 2.0])
+    varied = speed([output(str(i), 1.0 + i, 5.0) for i in range(9)])
+    low, high = varied["plain_speedup_ci"]
+    assert 0.5 < low < varied["plain_speedup"] < high < 2.5
+    # Turns of one prompt are no prompts of their own.
+    assert speed([output("a", 1.0 + i, 5.0) for i in range(9)])["plain_speedup_ci"] is None

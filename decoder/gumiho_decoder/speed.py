@@ -1,0 +1,60 @@
+"""Tokens per second and speedups of a run, with intervals that resample whole prompts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gumiho_decoder.loop import Generation
+
+RESAMPLES = 2000
+
+
+def speed(outputs: Sequence[Any]) -> dict[str, Any]:
+    """Return tokens per second and speedups of outputs (`run.Output`): ratios of whole wall times, prefill included.
+
+    Returns
+    -------
+    dict
+        `tokens_per_second`; for `plain` and `library` also `…_tokens_per_second`, `…_speedup` and `…_speedup_ci`, None
+        where not measured. The interval (95 %, prompts resampled; None for a single prompt) covers how prompts differ,
+        not what else the machine was doing.
+    """
+    result: dict[str, Any] = {"tokens_per_second": _rate([o.speculative for o in outputs])}
+    for name in ("plain", "library"):
+        pairs = [(o.prompt_id, o.speculative, getattr(o, name)) for o in outputs if getattr(o, name) is not None]
+        theirs = _rate([pair[2] for pair in pairs]) if pairs else None
+        result[f"{name}_tokens_per_second"] = theirs
+        result[f"{name}_speedup"] = _rate([pair[1] for pair in pairs]) / theirs if pairs else None
+        result[f"{name}_speedup_ci"] = _interval(pairs)
+    return result
+
+
+def _rate(made: Sequence[Generation]) -> float:
+    return sum(len(m.token_ids) for m in made) / sum(m.seconds for m in made)
+
+
+def _interval(pairs: Sequence[tuple[str, Generation, Generation]]) -> list[float] | None:
+    prompts = sorted({pair[0] for pair in pairs})
+    if len(prompts) < 2:
+        return None
+    sums = np.zeros((len(prompts), 4))
+    for prompt, ours, theirs in pairs:
+        row = len(ours.token_ids), ours.seconds, len(theirs.token_ids), theirs.seconds
+        sums[prompts.index(prompt)] += row
+    chosen = np.random.default_rng(0).integers(len(prompts), size=(RESAMPLES, len(prompts)))
+    tokens, seconds, plain_tokens, plain_seconds = sums[chosen].sum(axis=1).T
+    ratios = (tokens / seconds) / (plain_tokens / plain_seconds)
+    return [float(x) for x in np.quantile(ratios, (0.025, 0.975))]
+
+
+def busy() -> str | None:
+    """Return a warning where other work takes this machine's cores, so that timings mean little; else None."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    if load <= cores / 2:
+        return None
+    return f"note: other work is running (load {load:.1f} on {cores} cores): timings and speedups mean little"
