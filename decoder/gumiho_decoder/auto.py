@@ -1,7 +1,7 @@
-"""`--structure auto`: the draft structure that promises the most tokens a second on this machine, measured once.
+"""`--structure auto`: the draft structure that promises the most tokens a second on this machine and these prompts.
 
-What a cycle takes is timed; what it yields is read off a few short texts of the target's own (see `places`). On the
-embedded pair and one core that takes about ten seconds; the result is kept on disk.
+What a cycle takes is timed once and kept on disk: it belongs to the machine and the pair. What it yields belongs to the
+prompts: it is read, each time, off a few short texts of the target's own (see `places`).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass, replace
 from functools import partial
@@ -23,18 +24,52 @@ from gumiho_decoder.drafters.growth import TreeDrafter
 from gumiho_decoder.loop import plain
 from gumiho_decoder.measure import DEPTH, NODES, Bench, device_name, interleaved, measure
 from gumiho_decoder.places import accepted_lengths, batches, most_places
+from gumiho_decoder.speed import busy
 from gumiho_decoder.target import Target
 from gumiho_theory import ChainStructure, CostProfile, DynamicTree, InputError, Structure
 from gumiho_theory.files import read_json, write_json
 
-SCHEMA = "gumiho.auto/1"
+SCHEMA = "gumiho.auto/2"
 LONGEST_CHAIN = 10
 TOTALS = (8, 16, 24, 32, 48, 60)
 PROMPTS = 3
 PILOT_TOKENS = 48
+ENOUGH_CYCLES = 30
 LEAST_POSITIONS = 32
 _REPEATS = 9
 _CACHE_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Times:
+    """What steps of a pair take on a machine: all that is kept on disk.
+
+    Attributes
+    ----------
+    baseline_seconds : float
+        One step of plain decoding.
+    cycles : tuple of (Structure, float)
+        Of each candidate, the seconds of a whole cycle.
+    profile : CostProfile
+    """
+
+    baseline_seconds: float
+    cycles: tuple[tuple[Structure, float], ...]
+    profile: CostProfile
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the times as JSON values."""
+        return {
+            "baseline_seconds": self.baseline_seconds,
+            "cycles": [{"structure": structure.to_json(), "seconds": took} for structure, took in self.cycles],
+            "profile": self.profile.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Times:
+        """Read what `to_json` returned; InputError, KeyError, TypeError or AttributeError if it is something else."""
+        rows = tuple((Structure.from_json(row["structure"]), _above_0(row, "seconds")) for row in data["cycles"])
+        return cls(_above_0(data, "baseline_seconds"), rows, CostProfile.from_json(data["profile"]))
 
 
 @dataclass(frozen=True)
@@ -47,7 +82,7 @@ class Candidate:
     tau : float
         Tokens a cycle (bonus included) on the pilot texts; 1 where they are too short to say.
     cycle_seconds : float
-        Time of a whole cycle, behind the first prompt.
+        Time of a whole cycle.
     speedup : float
         tau plain steps' time over a cycle's: relative to plain decoding, prefill left out.
     """
@@ -74,7 +109,9 @@ class Choice:
         The pair's step times here.
     candidates : tuple of Candidate
     source : str
-        `measured` now, or `cached`: on disk since an earlier choice.
+        Where the times are from: `measured` now, or `cached`, on disk since an earlier choice.
+    note : str or None
+        What speaks against relying on the prediction, or on drafts.
     """
 
     structure: Structure
@@ -83,44 +120,19 @@ class Choice:
     profile: CostProfile
     candidates: tuple[Candidate, ...]
     source: Literal["measured", "cached"]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the choice as JSON values."""
-        rows = [asdict(c) | {"structure": c.structure.to_json()} for c in self.candidates]
-        return {
-            "structure": self.structure.to_json(),
-            "speedup": self.speedup,
-            "pilot_cycles": self.pilot_cycles,
-            "profile": self.profile.to_json(),
-            "candidates": rows,
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any], source: Literal["measured", "cached"]) -> Choice:
-        """Read what `to_json` returned; InputError, KeyError or TypeError where it is something else."""
-        rows = tuple(
-            Candidate(
-                Structure.from_json(row["structure"]), *(_above_0(row, k) for k in ("tau", "cycle_seconds", "speedup"))
-            )
-            for row in data["candidates"]
-        )
-        cycles, structure = data["pilot_cycles"], Structure.from_json(data["structure"])
-        if isinstance(cycles, bool) or not isinstance(cycles, int) or cycles < 0:
-            raise InputError("pilot_cycles", repr(cycles), "a number of cycles")
-        if structure not in [row.structure for row in rows]:
-            raise InputError("structure", structure, "one of the candidates")
-        profile = CostProfile.from_json(data["profile"])
-        return cls(structure, _above_0(data, "speedup"), cycles, profile, rows, source)
+    note: str | None
 
 
 @torch.inference_mode()
 def choose(target: Target, drafter: TreeDrafter, prompts: Sequence[Sequence[int]], config: GenerationConfig) -> Choice:
-    """Choose a structure by predicted speed; measured at first use, then read from the user's cache.
+    """Choose a structure by predicted speed, from times (measured at first use, then kept in the user's cache) and tau.
+
+    Times taken beside other work are used, but not kept.
 
     Parameters
     ----------
     prompts : sequence of token lists
-        The first three are decoded plainly, 48 tokens each.
+        The first three are decoded plainly, 48 tokens each: tau holds for texts like these.
     config : GenerationConfig
         How the outputs will be made; its structure does not matter.
 
@@ -137,19 +149,37 @@ def choose(target: Target, drafter: TreeDrafter, prompts: Sequence[Sequence[int]
         raise InputError("prompts", "none", "at least one")
     if (ends := _ends(target, drafter)) < LEAST_POSITIONS:
         raise InputError("structure auto", f"{ends} positions", f"models of at least {LEAST_POSITIONS}")
+    options = config.options(config.generator(target.head_device))
+    structures = candidates(drafter, options)
     key = _key(target, drafter, config)
     path = _cache_path(key)
-    options = config.options(config.generator(target.head_device))
-    if (found := _cached(path, key)) is not None:
-        return found
-    choice = _measured(target, drafter, prompts[:PROMPTS], config, options)
-    if path is not None and choice.pilot_cycles:
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_json(path, {"schema": SCHEMA, "key": key, **choice.to_json()})
-        except (InputError, OSError):
-            pass  # a home that cannot be written: next time it is measured anew
-    return choice
+    cached = _cached(path, key, structures)
+    warning = None if cached else busy()  # asked first: what follows is a load of its own
+
+    # All before any timing: a prompt that does not fit is refused at once.
+    short = replace(config, max_new_tokens=PILOT_TOKENS)
+    made = [(list(prompt), plain(target, prompt, short)) for prompt in prompts[:PROMPTS]]
+    texts = [(prompt, g.token_ids, g.stop_reason == "eos") for prompt, g in made]
+    times = cached or _measured(target, drafter, structures, [*texts[0][0], *texts[0][1]], config)
+    if not cached and not warning and path is not None:
+        _keep(path, key, times)
+
+    yields = pilot(target, drafter, structures, texts, options)
+    rows = []
+    for structure, took in times.cycles:
+        tau = yields[structure][0]
+        rows.append(Candidate(structure, tau, took, tau * times.baseline_seconds / took))
+    best = max(rows, key=lambda row: row.speedup)
+    cycles = yields[best.structure][1]
+    notes = [warning] if warning else []
+    if cycles < ENOUGH_CYCLES:
+        notes.append(f"pilot of {cycles} cycles only")
+    if best.speedup < 1:
+        notes.append("plain decoding is predicted to be faster")
+    source = "cached" if cached else "measured"
+    return Choice(
+        best.structure, best.speedup, cycles, times.profile, tuple(rows), source, "; ".join(notes) if notes else None
+    )
 
 
 def candidates(drafter: TreeDrafter, options: DraftOptions) -> list[Structure]:
@@ -175,31 +205,22 @@ def _makes(drafter: TreeDrafter, structure: Structure, options: DraftOptions) ->
 def _measured(
     target: Target,
     drafter: TreeDrafter,
-    prompts: Sequence[Sequence[int]],
+    structures: Sequence[Structure],
+    text: Sequence[int],
     config: GenerationConfig,
-    options: DraftOptions,
-) -> Choice:
-    structures = candidates(drafter, options)
-    short = replace(config, max_new_tokens=PILOT_TOKENS)
-    texts = [(list(prompt), plain(target, prompt, short)) for prompt in prompts]
-    yields = pilot(target, drafter, structures, [(p, g.token_ids, g.stop_reason == "eos") for p, g in texts], options)
-
+) -> Times:
+    """Time plain steps, cycles behind a text of at least 2 tokens, and the parts of a cycle."""
     ends = _ends(target, drafter)
-    text = [*texts[0][0], *texts[0][1].token_ids]
-    text = (text * 4 if len(text) < 4 else text)[: ends - max(structure.depth for structure in structures)]
-    bench = Bench(target, drafter, text, config)
+    room = ends - max(structure.depth for structure in structures)
+    # It ends as it begins: so n-grams find something to draft, whatever the text is.
+    bench = Bench(target, drafter, [*text[: room - 4], *text[:4]], config)
     parts = {None: bench.step} | {structure: partial(bench.cycle, structure) for structure in structures}
     seconds = interleaved(parts, _REPEATS)
-    rows = []
-    for structure in structures:
-        tau, took = yields[structure][0], seconds[structure]
-        rows.append(Candidate(structure, tau, took, tau * seconds[None] / took))
-    best = max(rows, key=lambda row: row.speedup)
 
     nodes = [n for n in NODES if n <= min(TOTALS[-1] + 4, ends // 2)]
     context = min(128, ends - max(nodes[-1], 1 + (drafter.depth or DEPTH)))
     profile = measure(target, drafter, context=context, nodes=nodes, repeats=5)
-    return Choice(best.structure, best.speedup, yields[best.structure][1], profile, tuple(rows), "measured")
+    return Times(seconds[None], tuple((structure, seconds[structure]) for structure in structures), profile)
 
 
 def _ends(target: Target, drafter: TreeDrafter) -> int:
@@ -259,7 +280,7 @@ def pilot(
 
 
 def _key(target: Target, drafter: TreeDrafter, config: GenerationConfig) -> str:
-    """Return a digest of all that the choice depends on but the prompts."""
+    """Return a digest of all that the times depend on."""
     shape = getattr(drafter, "config", None)
     facts = {
         "target": [target.name, target.config.to_dict()],
@@ -273,7 +294,7 @@ def _key(target: Target, drafter: TreeDrafter, config: GenerationConfig) -> str:
 
 
 def _cache_path(key: str) -> Path | None:
-    """Return where the choice is kept; None where the user has no home."""
+    """Return where the times are kept; None where the user has no home."""
     try:
         base = os.environ.get("XDG_CACHE_HOME", "")
         folder = Path(base) if os.path.isabs(base) else Path.home() / ".cache"
@@ -282,18 +303,28 @@ def _cache_path(key: str) -> Path | None:
     return folder / "gumiho" / f"auto-{key}.json"
 
 
-def _cached(path: Path | None, key: str) -> Choice | None:
+def _cached(path: Path | None, key: str, structures: Sequence[Structure]) -> Times | None:
+    """Return the times on disk; None where there are none of just these structures."""
     try:
         data = {} if path is None else read_json(path, _CACHE_BYTES)
         if data.get("schema") == SCHEMA and data.get("key") == key:
-            return Choice.from_json(data, "cached")
+            times = Times.from_json(data)
+            return times if [structure for structure, _ in times.cycles] == list(structures) else None
     except (InputError, AttributeError, KeyError, TypeError):
         pass  # unreadable, or somebody else's: it is measured anew
     return None
 
 
+def _keep(path: Path, key: str, times: Times) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(path, {"schema": SCHEMA, "key": key, **times.to_json()})
+    except (InputError, OSError):
+        pass  # a home that cannot be written: next time it is measured anew
+
+
 def _above_0(data: Mapping[str, Any], name: str) -> float:
     value = data[name]
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= sys.float_info.max:
         raise InputError(name, repr(value), "a number above 0")
     return float(value)

@@ -223,12 +223,19 @@ def _counted(shapes: dict[str, Shape], target: Target) -> dict[str, Any]:
 def _configured(path: Path, target: Target, bias: bool) -> dict[str, Any]:
     """Return the serial part's fields from a LLaMA-like config.json; what it leaves out is as in the authors' code."""
     record = read_json(path, CONFIG_BYTES)
-    _plain_rotary(f"{path}, rope_scaling", record.get("rope_scaling"))
+    for key in ("rope_scaling", "rope_parameters"):
+        _plain_rotary(f"{path}, {key}", record.get(key))
+    rope = record.get("rope_parameters")
+    if isinstance(rope, dict) and "rope_theta" in rope:  # where newer configs say it
+        record = {"rope_theta": rope["rope_theta"]} | record
     for key, wanted in (("hidden_act", ("silu",)), ("bias", (True, False))):
         if key in record and record[key] not in wanted:
             raise InputError(f"{path}, {key}", repr(record[key]), " or ".join(map(repr, wanted)))
     values = {field: _number(path, record, key, field, default) for field, (key, default) in _LLAMA.items()}
     groups = _number(path, record, "num_key_value_heads", "key_value_heads", values["heads"])
+    size = _number(path, record, "head_dim", "hidden_size", values["hidden_size"] // values["heads"])
+    if size != values["hidden_size"] // values["heads"]:
+        raise InputError(f"{path}, head_dim", size, f"hidden_size / heads = {values['hidden_size'] // values['heads']}")
     return values | {"key_value_heads": groups, "fc_bias": bool(record.get("bias", bias))}
 
 

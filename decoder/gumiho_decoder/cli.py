@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -17,7 +18,10 @@ from gumiho_theory.cli import register as register_theorem
 # Typer's base of all usage errors, wherever it keeps its copy of click.
 _CommandLineError = typer.BadParameter.__mro__[2]
 
+INTERRUPTED = 130
+
 app = typer.Typer(
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
 register(app)
@@ -80,14 +84,18 @@ def decode(
         list[str] | None, typer.Option(help="Structure whose accepted lengths that log holds; repeatable.")
     ] = None,
     log_top_k: Annotated[int, typer.Option(min=1, max=512, help="Draft candidates a depth in that log.")] = 10,
-    check_lossless: Annotated[bool, typer.Option(help="Compare with plain decoding, and time it.")] = False,
-    baseline: Annotated[bool, typer.Option(help="Time plain decoding too.")] = False,
-    outputs: Annotated[bool, typer.Option(help="Show what was written.")] = False,
+    check_lossless: Annotated[
+        bool, typer.Option("--check-lossless", help="Compare with plain decoding, and time it.")
+    ] = False,
+    baseline: Annotated[bool, typer.Option("--baseline", help="Time plain decoding too.")] = False,
+    outputs: Annotated[bool, typer.Option("--outputs", help="Show what was written.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Decode prompts speculatively, log every cycle, and check that nothing changed.
 
-    Example: gumiho decode --prompts prompts.jsonl --structure chain:5 --check-lossless -o trace.parquet
+    Examples: gumiho decode --prompts p.jsonl --structure chain:5 --check-lossless -o trace.parquet
+
+    gumiho decode --prompts p.jsonl --structure tree:total=32,top_k=8,depth=7,mlp_topk=8 --outputs
     """
     from gumiho_decoder.commands import DecodeRequest, decode_prompts
 
@@ -185,6 +193,9 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal of few letters must not end the work
+    for name in ("SIGTERM", "SIGHUP"):  # as Ctrl-C: what was done so far is written
+        if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) == signal.SIG_DFL:  # not under nohup
+            signal.signal(getattr(signal, name), signal.default_int_handler)
     try:
         code = app(sys.argv[1:] or ["--help"], standalone_mode=False)
     except InputError as error:
@@ -196,14 +207,15 @@ def main() -> None:
             raise
         _fail(f"Python package {error.name}: found none, wanted it installed (pip install 'gumiho[decoder]')")
     except (KeyboardInterrupt, typer.Abort):
-        print("error: interrupted", file=sys.stderr)
-        sys.exit(130)
+        code = INTERRUPTED
     except (BrokenPipeError, SystemExit):
         # The reader has seen enough, as in `gumiho … | head`; rich turns that into SystemExit(1), which would say "no".
         sys.stderr.close()
         sys.exit(0)
     except OSError as error:
         _fail(f"standard output: found {error.strerror}, wanted a place to write")
+    if code == INTERRUPTED:  # what Typer makes of Ctrl-C, without a word
+        print("error: interrupted", file=sys.stderr)
     sys.exit(code if isinstance(code, int) else 0)
 
 

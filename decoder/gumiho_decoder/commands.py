@@ -106,7 +106,8 @@ class DecodeResult:
         console = Console(highlight=False)
         table = Table("quantity", "value", show_edge=False)
         for name, value in self.summary.items():
-            table.add_row(name, _shown(value))
+            if value is not None and value != []:
+                table.add_row(name.replace("_", " "), _shown(value))
         console.print(table)
         for row in written if outputs else []:
             console.rule(escape(f"{row['prompt_id']}, turn {row['turn']} ({row['stop_reason']})"))
@@ -131,17 +132,26 @@ def decode_prompts(request: DecodeRequest) -> DecodeResult:
     InputError
         Anything that is wrong with the request, found before decoding as far as it can be.
     """
-    for path in (request.trace, request.every_position):
+    places: dict[Path, str] = {}
+    if request.prompts != "-":
+        places[Path(request.prompts).resolve()] = "the prompts"
+    for name, path in (("the trace", request.trace), ("the every-position log", request.every_position)):
         if path is not None:
+            if (other := places.setdefault(path.resolve(), name)) != name:
+                raise InputError(f"{name}, {path}", f"the place of {other}", "a file of its own")
             check_output(path)
     generation = request.generation()
+    structures = tuple(Structure.parse(text) for text in request.log_structures)
+    if any(isinstance(structure, AutoStructure) for structure in structures):
+        raise InputError("--log-structure", "'auto'", "structures by name: auto is chosen for decoding")
     prompts = read_prompts(request.prompts, request.limit)
     target, drafter = load_pair(request.target, request.drafter, request.dtype, request.device)
     generation = settled(target, drafter, prompts, generation)
     log = None
     if request.every_position is not None:
-        structures = tuple(Structure.parse(text) for text in request.log_structures) or (generation.structure,)
-        log = EveryPositionRequest(request.every_position, structures, request.log_top_k)
+        log = EveryPositionRequest(request.every_position, structures or (generation.structure,), request.log_top_k)
+        if request.log_top_k > target.vocab_size:
+            raise InputError("--log-top-k", request.log_top_k, f"at most {target.vocab_size}, the tokens")
     config = RunConfig(request.baseline, request.check, every_position=log)
     if (config.plain or config.check) and (warning := busy()):
         print(warning, file=sys.stderr)
@@ -151,6 +161,7 @@ def decode_prompts(request: DecodeRequest) -> DecodeResult:
         "tau_convention": "micro, bonus included, complete cycles",
         "cycles": trace.n_cycles,
         "structure": str(generation.structure),
+        "mean_nodes": float(trace.nodes.mean()) if trace.n_cycles else None,
         "mode": generation.mode,
         "lossless_mode": generation.lossless,
     }
@@ -188,11 +199,17 @@ def settled(
         few = [encode(target, prompt, []) for prompt in prompts[:3]]
         choice = choose(target, drafter, few, generation)
         print(
-            f"structure auto: {choice.structure} ({choice.source}; predicted {choice.speedup:.2f}x plain decoding)",
+            f"structure auto: {choice.structure} (times {choice.source}; predicted {choice.speedup:.2f}x plain)",
             file=sys.stderr,
         )
+        if choice.note:
+            print(f"note: {choice.note.removeprefix('note: ')}", file=sys.stderr)
         generation = replace(generation, structure=choice.structure)
     drafter.check(generation.structure, generation.options(torch.Generator()))
+    if generation.budget is not None:
+        measured = generation.budget.target, generation.budget.drafter
+        if measured != (target.name, drafter.name):
+            print(f"note: the cost profile was measured for {' and '.join(measured)}", file=sys.stderr)
     return generation
 
 
@@ -256,6 +273,7 @@ def progress(total: int, doing: str = "decoding") -> Iterator[Any]:
     from rich.console import Console
     from rich.progress import Progress
 
-    with Progress(console=Console(stderr=True), transient=True) as bar:
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(doing, total=total)
         yield lambda: bar.advance(task)

@@ -11,7 +11,15 @@ from gumiho_decoder.drafters.base import DraftOptions
 from gumiho_decoder.fta import FullTreeAttention
 from gumiho_decoder.sampling import Warp
 from gumiho_decoder.verify import Greedy, Rule, Sampling, Typical
-from gumiho_theory import ChainStructure, CostProfile, DynamicTree, InputError, ScoreCalibration, Structure
+from gumiho_theory import (
+    AutoStructure,
+    ChainStructure,
+    CostProfile,
+    DynamicTree,
+    InputError,
+    ScoreCalibration,
+    Structure,
+)
 
 FTA = ("off", "released", "literal")
 CANDIDATES = ("top", "sampled")
@@ -74,16 +82,17 @@ class GenerationConfig:
         if self.max_new_tokens < 1:
             raise InputError("max_new_tokens", self.max_new_tokens, "at least 1")
         if not isinstance(self.structure, Structure):
-            raise InputError("structure", repr(self.structure), "a Structure")
+            wanted = "a Structure, such as Structure.parse('chain:7') or StaticTree.read(path)"
+            raise InputError("structure", repr(self.structure), wanted)
         if isinstance(self.structure, ChainStructure) and self.structure.length < 1:
-            raise InputError("structure", str(self.structure), "at least one draft position (plain decoding: `plain`)")
+            raise InputError("structure", str(self.structure), "at least one draft position")
         for name, known in (("candidates", CANDIDATES), ("acceptance", ACCEPTANCE), ("fta", FTA)):
             if getattr(self, name) not in known:
                 raise InputError(name, repr(getattr(self, name)), ", ".join(known))
         if not 0 <= self.seed < 2**63:
             raise InputError("seed", self.seed, "0 to 2^63 - 1")
-        if "" in self.stop_strings:
-            raise InputError("stop_strings", "''", "texts that are not empty")
+        if isinstance(self.stop_strings, str) or not all(isinstance(s, str) and s for s in self.stop_strings):
+            raise InputError("stop_strings", repr(self.stop_strings), "a tuple of texts that are not empty")
         self._check_pairs()
 
     def _check_pairs(self) -> None:
@@ -96,6 +105,9 @@ class GenerationConfig:
             raise InputError(
                 "candidates", f"'sampled' for {self.structure}", "a chain or static tree, accepted exactly, or 'top'"
             )
+        for name in ("calibration", "budget"):
+            if getattr(self, name) is not None and not isinstance(self.structure, DynamicTree | AutoStructure):
+                raise InputError(name, f"one for {self.structure}", "a dynamic tree, whose nodes it chooses")
         if self.fta != "off" and not (greedy and tree):
             raise InputError(
                 "fta", f"{self.fta!r} with {self.structure} at temperature {self.temperature}", "a dynamic tree, greedy"

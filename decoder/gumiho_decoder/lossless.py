@@ -10,8 +10,9 @@ import torch
 
 from gumiho_decoder.target import Target
 
-# Largest gap between two logits that rounding may swap. One forward over eight rows and eight over one row sum in
-# another order: in float32 their logits differ by about 1e-5, while wrong methods left the path at gaps from 1e-3.
+# Gap between two logits that rounding may swap. One forward over eight rows and eight over one row sum differently:
+# in float32 their logits differ by about 1e-5, while wrong methods left the path at gaps from 1e-3. Large logits are
+# rounded more: the bound is never less than two of the dtype's steps at their size.
 TIE_GAP = {torch.float32: 1e-4, torch.float16: 0.05, torch.bfloat16: 0.3}
 
 
@@ -27,11 +28,14 @@ class Comparison:
         First differing place, 0-based within the new tokens.
     gap : float or None
         Plain logit of the plain token less that of the other, at that place.
+    bound : float or None
+        Largest gap there that still counts as a tie.
     """
 
     verdict: Literal["equal", "tie", "different"]
     position: int | None = None
     gap: float | None = None
+    bound: float | None = None
 
 
 @torch.inference_mode()
@@ -44,5 +48,7 @@ def compare(target: Target, prompt: Sequence[int], expected: Sequence[int], foun
     if position == len(shared):
         return Comparison("different", position)  # one output is the other's beginning: a wrong stop, never a tie
     logits = target.prefill([*prompt, *expected[:position]]).logits[-1]
-    gap = float(logits[expected[position]] - logits[found[position]])
-    return Comparison("tie" if abs(gap) <= TIE_GAP[target.dtype] else "different", position, gap)
+    two = logits[[expected[position], found[position]]]
+    gap = float(two[0] - two[1])
+    bound = max(TIE_GAP[target.dtype], 2 * torch.finfo(target.dtype).eps * float(two.abs().max()))
+    return Comparison("tie" if abs(gap) <= bound else "different", position, gap, bound)

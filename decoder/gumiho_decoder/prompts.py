@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO
 
 from gumiho_theory import InputError
+from gumiho_theory.files import reason
 
 LINE_CHARACTERS = 1 << 22
 LINES = 1_000_000
@@ -49,7 +50,9 @@ def read_prompts(path: str, limit: int | None = None) -> list[Prompt]:
             return _read(sys.stdin, "standard input", limit)
         with Path(path).open(encoding="utf-8") as file:
             return _read(file, path, limit)
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise InputError(path, reason(error), "a readable UTF-8 file of prompts") from error
+    except UnicodeDecodeError as error:
         raise InputError(path, str(error), "a readable UTF-8 file of prompts") from error
 
 

@@ -139,7 +139,11 @@ def encode(target: Target, prompt: Prompt, replies: Sequence[str], drafter: Draf
         said = [{"role": "user", "content": prompt.turns[0]}]
         for reply, question in zip(replies, prompt.turns[1:], strict=False):
             said += [{"role": "assistant", "content": reply}, {"role": "user", "content": question}]
-        text = target.tokenizer.apply_chat_template(said, tokenize=False, add_generation_prompt=True)
+        try:
+            text = target.tokenizer.apply_chat_template(said, tokenize=False, add_generation_prompt=True)
+        except Exception as error:  # a template is a program, which fails as it likes
+            found = f"{type(error).__name__}: {error}"
+            raise InputError(f"target {target.name!r}, chat template", found, "one that renders turns") from error
         tokens = target.tokenizer(text, add_special_tokens=False)["input_ids"]
     else:
         parts = [part for pair in zip(prompt.turns, replies, strict=False) for part in pair]
@@ -203,6 +207,7 @@ def departures(outputs: Sequence[Output]) -> list[dict[str, Any]]:
             "verdict": o.comparison.verdict,
             "position": o.comparison.position,
             "gap": o.comparison.gap,
+            "bound": o.comparison.bound,
         }
         for o in outputs
         if o.comparison is not None and o.comparison.verdict != "equal"

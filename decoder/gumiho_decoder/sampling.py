@@ -18,7 +18,7 @@ from gumiho_theory import InputError
 
 # Dividing by less than this may overflow float32. Already here any two logits that differ at all are
 # worlds apart, so a colder temperature would choose the same tokens.
-_COLDEST = 1e-30
+COLDEST = 1e-30
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Warp:
         scores = logits if logits.dtype == torch.float64 else logits.float()
         if self.greedy:
             return torch.zeros_like(scores).scatter(-1, scores.argmax(-1, keepdim=True), 1.0)
-        scores = scores / max(self.temperature, _COLDEST)
+        scores = scores / max(self.temperature, COLDEST)
         if self.top_k is not None:
             smallest = scores.topk(min(self.top_k, scores.shape[-1]), dim=-1).values[..., -1:]
             scores = scores.masked_fill(scores < smallest, -math.inf)

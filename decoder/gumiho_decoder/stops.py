@@ -41,11 +41,16 @@ class Stops:
         InputError
             The prompt is empty or leaves no position free.
         """
+        if isinstance(prompt, str):
+            raise InputError("prompt", "a text", "token ids, as target.encode(text) gives them")
         room = target.positions - len(prompt)
         if not prompt or room < 1:
             raise InputError(
                 "prompt", f"{len(prompt)} tokens", f"1 to {target.positions - 1} (the model's positions less one)"
             )
+        for token in config.stop_token_ids:
+            if not 0 <= token < target.vocab_size:
+                raise InputError("stop_token_ids", token, f"token ids from 0 to {target.vocab_size - 1}")
         reason = "length" if config.max_new_tokens <= room else "context"
         ids = target.eos_token_ids | frozenset(config.stop_token_ids)
         return cls(ids, config.stop_strings, min(config.max_new_tokens, room), reason, target.decode)
@@ -63,8 +68,11 @@ class Stops:
         return None
 
     def _said(self, output: list[int]) -> bool:
-        """Whether the last token completes a stop string: each token adds at least a byte, so few need be read."""
-        most = max(len(string.encode()) for string in self.strings)
-        # Some more, since a character cut in two reads as another one.
-        text = self.decode(output[-most - 4 :])
+        """Whether the last token completes a stop string."""
+        longest = max(len(string) for string in self.strings)
+        window, text = longest + 8, ""
+        # Usually a few tokens say enough, but some say nothing. A character cut in two reads as another: some to spare.
+        while len(text) < longest + 4 and window < 2 * (len(output) + longest + 8):
+            text = self.decode(output[-window:])
+            window *= 2
         return any(string in text for string in self.strings)

@@ -118,7 +118,9 @@ class Target:
         logits = self.model.get_output_embeddings()(features).float() * self._scale
         if self._softcap is not None:
             logits = self._softcap * torch.tanh(logits / self._softcap)
-        return torch.log_softmax(logits, dim=-1)
+        # Heads whose weights overflow say nothing: without candidates a draft is poor, with nan it would be no tree.
+        log_p = torch.log_softmax(logits, dim=-1)
+        return log_p.masked_fill(log_p.isnan(), -torch.inf)
 
     def note_features(self, gap: float) -> None:
         """Note by how much the logits differ that the lm_head makes of the features; rounding apart, 0."""
@@ -270,16 +272,21 @@ def load_target(name: str, device: str = "cpu", dtype: str = "float32", device_m
 
     transformers.utils.logging.disable_progress_bar()  # what loads is named if it fails; stderr is for that
     path = embedded("target") if name == "tiny" else name
+    spread = "auto" if device == "auto" else device_map
+    settings = {"dtype": getattr(torch, dtype), "device_map": spread, "output_loading_info": True}
     try:
-        tokenizer = AutoTokenizer.from_pretrained(path)
-        spread = "auto" if device == "auto" else device_map
-        model = AutoModelForCausalLM.from_pretrained(path, dtype=getattr(torch, dtype), device_map=spread)
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(
-            f"target {name!r}", str(error).split("\n")[0], "a causal LM's folder or id, or 'tiny'"
-        ) from error
+        # A stranger's folder may name code of its own, which is not run.
+        tokenizer = AutoTokenizer.from_pretrained(path, trust_remote_code=False)
+        model, report = AutoModelForCausalLM.from_pretrained(path, trust_remote_code=False, **settings)
+        kinds = {type(layer) for layer in DynamicCache(config=model.config).layers}
+    except Exception as error:  # a stranger's folder can make the library fail in any way
+        found = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        raise InputError(f"target {name!r}", found, "a causal LM's folder or id, or 'tiny'") from error
+    if report["missing_keys"]:  # they would be random numbers
+        missing = sorted(report["missing_keys"])
+        found = f"no tensor {missing[0]}" + (f" nor {len(missing) - 1} others" if len(missing) > 1 else "")
+        raise InputError(f"target {name!r}", found, "all of the model's tensors")
     # Only a layer that keeps every token's keys and values can be cut back to an accepted path.
-    kinds = {type(layer) for layer in DynamicCache(config=model.config).layers}
     if kinds != {DynamicLayer}:
         found = ", ".join(sorted(kind.__name__ for kind in kinds))
         raise InputError(f"target {name!r}", f"cache layers of kind {found}", "full attention (DynamicLayer) in all")

@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from gumiho_decoder.drafters.own_format import finite, safetensors_shapes
+from gumiho_decoder.drafters.own_format import FLOATS, finite, safetensors_shapes
 from gumiho_theory import InputError
 
 Shape = tuple[int, ...]
@@ -27,9 +27,9 @@ class Weights:
     def read(self, name: str) -> torch.Tensor:
         """Return a tensor, float32."""
         tensor = self.tensor(name)
-        if tensor.dtype not in (torch.float32, torch.float16, torch.bfloat16):
+        if tensor.dtype not in FLOATS:
             raise InputError(f"{self.path}, tensor {name}", tensor.dtype, "float32, float16 or bfloat16")
-        return finite(str(self.path), {name: tensor})[name].float()
+        return finite(str(self.path), {name: tensor})[name].detach().float()
 
 
 def open_weights(folder: Path, files: tuple[str, str]) -> Weights | None:

@@ -1,4 +1,4 @@
-"""`--structure auto`: what it predicts of a text is what decoding gives, it takes the best, and remembers it."""
+"""`--structure auto`: what it predicts of a text is what decoding gives, it takes the best, and keeps times only."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ import torch
 
 from fakes import VOCAB, random_drafter, random_target
 from gumiho_decoder import auto
-from gumiho_decoder.auto import LEAST_POSITIONS, Choice, candidates, choose, pilot
+from gumiho_decoder.auto import LEAST_POSITIONS, Times, candidates, choose, pilot
 from gumiho_decoder.config import GenerationConfig
 from gumiho_decoder.drafters.base import DraftOptions
+from gumiho_decoder.drafters.ngram import NgramDrafter
 from gumiho_decoder.loop import generate, plain
+from gumiho_decoder.measure import Bench
 from gumiho_theory import (
     AutoStructure,
     ChainStructure,
@@ -37,6 +39,7 @@ AUTO = GenerationConfig(structure=AutoStructure())
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(auto, "busy", lambda: None)  # whatever else runs beside the tests
     return tmp_path / "gumiho"
 
 
@@ -53,6 +56,13 @@ def timed(monkeypatch):
     monkeypatch.setattr(auto, "interleaved", interleaved)
     monkeypatch.setattr(auto, "measure", lambda *_, **__: PROFILE)
     return costs
+
+
+class Told(ScriptedDrafter):
+    """Takes in any text: what cycles are timed behind is not all the target's own."""
+
+    def advance(self, tokens, features):
+        self.tokens = torch.cat([self.tokens, tokens])
 
 
 def scripted(target, prompt, tokens=60, serial_steps=None) -> tuple[list[int], ScriptedDrafter]:
@@ -112,7 +122,7 @@ def test_only_structures_that_the_drafter_makes_are_candidates():
 
 def test_the_most_tokens_a_second_win(timed, prompt, cache):
     target = random_target()
-    _, drafter = scripted(target, prompt)
+    drafter = Told(scripted(target, prompt)[0], VOCAB, mixed)
     first = choose(target, drafter, [prompt], AUTO)
     by_tau = {row.structure: row.tau for row in first.candidates}
     assert first.structure == max(by_tau, key=by_tau.get)  # all cycles take 2
@@ -131,26 +141,105 @@ def test_where_nothing_beats_plain_decoding_the_best_is_chosen_and_says_so(timed
     choice = choose(target, drafter, [prompt], AUTO)
     assert choice.structure == ChainStructure(2)
     assert choice.speedup < 1
-    assert choice.pilot_cycles > 20
+    assert choice.pilot_cycles > 30
+    assert choice.note == "plain decoding is predicted to be faster"
 
 
 def test_at_a_temperature_lengths_are_those_of_the_sampled_text(timed, prompt):
     target = random_target()
     config = replace(AUTO, temperature=1.0, seed=3)
     sequence = [*prompt, *plain(target, prompt, replace(config, max_new_tokens=48)).token_ids]
-    choice = choose(target, ScriptedDrafter(sequence, VOCAB, lambda place: 1), [prompt], config)
+    choice = choose(target, Told(sequence, VOCAB, lambda place: 1), [prompt], config)
     assert {row.structure: row.tau for row in choice.candidates}[ChainStructure(5)] == 6.0
 
 
-def test_a_choice_is_remembered_and_nothing_is_measured_again(timed, prompt, cache, monkeypatch):
+def test_times_are_remembered_and_nothing_is_timed_again(timed, prompt, cache, monkeypatch):
     target = random_target()
     drafter = random_drafter(target)
     made = choose(target, drafter, [prompt], AUTO)
     assert made.source == "measured" and len(list(cache.iterdir())) == 1
-    monkeypatch.setattr(auto, "interleaved", lambda *_: pytest.fail("measured"))
-    again = choose(target, drafter, [[9, 9]], replace(AUTO, max_new_tokens=5))
-    assert again == replace(made, source="cached")
-    assert Choice.from_json(json.loads(json.dumps(made.to_json())), "measured") == made
+    for name in ("interleaved", "measure", "busy"):  # beside other work cached times are as good as ever
+        monkeypatch.setattr(auto, name, lambda *_, **__: pytest.fail("timed"))
+    assert choose(target, drafter, [prompt], replace(AUTO, max_new_tokens=5)) == replace(made, source="cached")
+
+
+def test_what_the_disk_holds_is_the_same_whatever_the_prompts(timed, prompt, cache):
+    target = random_target()
+    drafter = random_drafter(target)
+    kept = []
+    for prompts in ([prompt], [[9, 9]] * 3):
+        choice = choose(target, drafter, prompts, AUTO)
+        (path,) = cache.iterdir()
+        kept.append(json.loads(path.read_text()))
+        path.unlink()
+    assert kept[0] == kept[1]
+    assert set(kept[0]) == {"schema", "key", "baseline_seconds", "cycles", "profile"}
+    rows = tuple((row.structure, row.cycle_seconds) for row in choice.candidates)
+    assert Times.from_json(kept[0]) == Times(1.0, rows, PROFILE)
+    assert Times.from_json(kept[0]).to_json().items() <= kept[0].items()
+
+
+def test_cached_times_meet_the_tau_of_the_prompts_at_hand(timed, prompt):
+    """Times from a prompt whose drafts fail, then one whose drafts are right: the verdict is that of a fresh choice."""
+    target = random_target()
+    drafter = Told(scripted(target, prompt)[0], VOCAB, lambda place: 1)
+    other = [9, 9, 4]
+    poor = choose(target, drafter, [other], AUTO)
+    good = choose(target, drafter, [prompt], AUTO)
+    assert (poor.source, good.source) == ("measured", "cached")
+    assert poor.speedup < 1 < good.speedup
+    text = plain(target, prompt, GenerationConfig(48)).token_ids
+    with torch.inference_mode():
+        found = pilot(
+            target, drafter, [row.structure for row in good.candidates], [(prompt, text, False)], DraftOptions()
+        )
+    assert {row.structure: row.tau for row in good.candidates} == {s: tau for s, (tau, _) in found.items()}
+    assert good.pilot_cycles == found[good.structure][1]
+
+
+def test_times_taken_beside_other_work_are_used_but_not_kept(timed, prompt, cache, monkeypatch):
+    target = random_target()
+    drafter = random_drafter(target)
+    calls = []
+    monkeypatch.setattr(auto, "busy", lambda: calls.append(1) or "note: other work is running")
+    busy = choose(target, drafter, [prompt], AUTO)
+    assert busy.source == "measured" and len(calls) == 1
+    assert busy.note.startswith("note: other work is running")
+    assert not cache.exists()
+    monkeypatch.setattr(auto, "busy", lambda: None)
+    quiet = choose(target, drafter, [prompt], AUTO)
+    assert quiet.source == "measured" and len(list(cache.iterdir())) == 1
+    assert replace(quiet, note=None) == replace(busy, note=None)
+
+
+def test_a_choice_says_all_that_speaks_against_relying_on_it(timed, prompt, monkeypatch):
+    target = random_target()
+    drafter = Told(scripted(target, prompt)[0], VOCAB, mixed)
+    timed.update(dict.fromkeys(candidates(drafter, DraftOptions()), 50.0))
+    monkeypatch.setattr(auto, "busy", lambda: "note: busy")
+    choice = choose(target, drafter, [prompt], AUTO)
+    assert 0 < choice.pilot_cycles < 30
+    few = f"pilot of {choice.pilot_cycles} cycles only"
+    assert choice.note == f"note: busy; {few}; plain decoding is predicted to be faster"
+    timed.update(dict.fromkeys(timed, 0.5))
+    monkeypatch.setattr(auto, "busy", lambda: None)
+    choice = choose(target, drafter, [prompt] * 3, AUTO)
+    assert choice.pilot_cycles >= 30
+    assert choice.note is None
+
+
+@pytest.mark.parametrize("length", [2, 5, 40])
+def test_n_grams_find_something_in_the_text_that_cycles_are_timed_behind(length, timed, monkeypatch):
+    """Of a text without any repetition too: else drafts would be the root alone, a cycle as cheap as a plain step."""
+    target = random_target()
+    drafter = NgramDrafter(target)
+    texts = []
+    monkeypatch.setattr(auto, "Bench", lambda *given: texts.append(given[2]) or Bench(*given))
+    with torch.inference_mode():
+        auto._measured(target, drafter, [ChainStructure(3)], list(range(3, 3 + length)), AUTO)
+    (text,) = texts
+    drafter.start(torch.tensor(text), torch.empty(len(text) - 1, 0))
+    assert drafter.propose(ChainStructure(3)).n_nodes > 1
 
 
 @pytest.mark.parametrize(
@@ -168,7 +257,7 @@ def test_a_choice_is_remembered_and_nothing_is_measured_again(timed, prompt, cac
         lambda target, drafter: target.model.double(),
     ],
 )
-def test_whatever_the_choice_depends_on_makes_it_another(change, prompt):
+def test_whatever_times_depend_on_makes_them_others(change):
     target = random_target()
     drafter = random_drafter(target)
     before = auto._key(target, drafter, AUTO)
@@ -177,36 +266,54 @@ def test_whatever_the_choice_depends_on_makes_it_another(change, prompt):
     assert auto._key(target, drafter, changed if isinstance(changed, GenerationConfig) else AUTO) != before
 
 
+def _with(name: str, value):
+    return lambda data: json.dumps(data | {name: value})
+
+
+def _cycle(name: str, value):
+    return lambda data: json.dumps(data | {"cycles": [data["cycles"][0] | {name: value}, *data["cycles"][1:]]})
+
+
 @pytest.mark.parametrize(
     "spoil",
     [
         lambda data: "",
         lambda data: "[1, 2]",
         lambda data: "{}",
-        lambda data: json.dumps(data | {"schema": "gumiho.auto/0"}),
+        lambda data: json.dumps(data | {"schema": "gumiho.auto/1"}),
         lambda data: json.dumps(data | {"key": "0" * 64}),
         lambda data: json.dumps({k: v for k, v in data.items() if k != "profile"}),
-        lambda data: json.dumps(data | {"speedup": "fast"}),
-        lambda data: json.dumps(data | {"speedup": -1.0}),
-        lambda data: json.dumps(data | {"speedup": True}),
-        lambda data: json.dumps(data | {"pilot_cycles": 2.5}),
-        lambda data: json.dumps(data | {"structure": {"kind": "chain", "length": 400}}),
-        lambda data: json.dumps(data | {"structure": {"kind": "chain", "length": 64}}),
-        lambda data: json.dumps(data | {"structure": 7}),
-        lambda data: json.dumps(data | {"candidates": None}),
-        lambda data: json.dumps(data | {"candidates": [3]}),
-        lambda data: json.dumps(data | {"candidates": [{**data["candidates"][0], "tau": None}]}),
-        lambda data: json.dumps(data | {"profile": []}),
-        lambda data: json.dumps(data | {"speedup": float("nan")}),
+        lambda data: json.dumps({k: v for k, v in data.items() if k != "baseline_seconds"}),
+        *(_with("baseline_seconds", value) for value in ("fast", -1.0, 0, True, None, float("nan"), 10**400)),
+        *(_with("cycles", value) for value in (None, 7, [], [3], {})),
+        lambda data: json.dumps(data | {"cycles": data["cycles"][1:]}),
+        lambda data: json.dumps(data | {"cycles": data["cycles"][::-1]}),
+        lambda data: json.dumps(data | {"cycles": data["cycles"] * 2}),
+        *(
+            _cycle("structure", value)
+            for value in (7, {"kind": "chain", "length": 400}, {"kind": "chain", "length": 64})
+        ),
+        *(_cycle("seconds", value) for value in (None, "1", 0.0, float("inf"), 10**400)),
+        *(_with("profile", value) for value in ([], {}, PROFILE.to_json() | {"baseline_seconds": 0})),
         lambda data: json.dumps(data) + " " * (1 << 20),
     ],
 )
-def test_a_memory_that_is_unreadable_or_not_its_own_is_measured_anew(spoil, timed, prompt, cache):
+def test_a_memory_that_is_unreadable_or_not_its_own_is_none(spoil, cache):
+    times = Times(1.0, ((ChainStructure(1), 1.5), (ChainStructure(2), 2.5), (TREE, 3)), PROFILE)
+    structures = [structure for structure, _ in times.cycles]
+    path = cache / "auto.json"
+    auto._keep(path, "0" * 63 + "1", times)
+    assert auto._cached(path, "0" * 63 + "1", structures) == times
+    path.write_text(spoil(json.loads(path.read_text())))
+    assert auto._cached(path, "0" * 63 + "1", structures) is None
+
+
+def test_what_is_no_memory_is_measured_anew_and_replaced(timed, prompt, cache):
     target = random_target()
     drafter = random_drafter(target)
     made = choose(target, drafter, [prompt], AUTO)
     (path,) = cache.iterdir()
-    path.write_text(spoil(json.loads(path.read_text())))
+    path.write_text("{}")
     assert choose(target, drafter, [prompt], AUTO) == made
     assert choose(target, drafter, [prompt], AUTO).source == "cached"
 
@@ -229,13 +336,14 @@ def test_a_home_that_cannot_be_written_or_is_not_there_costs_only_time(timed, pr
     assert choose(target, drafter, [prompt], AUTO).source == "measured"
 
 
-def test_what_is_known_of_no_cycle_is_not_remembered(timed, cache):
+def test_a_pilot_of_no_cycle_says_so_and_leaves_its_times(timed, cache):
     target = random_target()
     first = plain(target, [5, 6], GenerationConfig(1)).token_ids[0]
     choice = choose(target, random_drafter(target), [[5, 6]], replace(AUTO, stop_token_ids=(first,)))
     assert choice.pilot_cycles == 0
     assert {row.tau for row in choice.candidates} == {1.0}
-    assert not cache.exists()
+    assert choice.note.startswith("pilot of 0 cycles only")
+    assert len(list(cache.iterdir())) == 1
 
 
 @pytest.mark.parametrize("length", [1, 253, 255])
@@ -250,8 +358,10 @@ def test_at_most_three_prompts_are_decoded(timed, prompt, monkeypatch):
     seen = []
     decode = auto.plain
     monkeypatch.setattr(auto, "plain", lambda t, p, c: seen.append(c.max_new_tokens) or decode(t, p, c))
-    choose(target, random_drafter(target), [prompt] * 5, AUTO)
-    assert seen == [48] * 3
+    for _ in range(2):  # measured, cached
+        seen.clear()
+        choose(target, random_drafter(target), [prompt] * 5, AUTO)
+        assert seen == [48] * 3
 
 
 @pytest.mark.parametrize(
@@ -260,11 +370,13 @@ def test_at_most_three_prompts_are_decoded(timed, prompt, monkeypatch):
         ([], {}, "prompts: found none"),
         ([[]], {}, "prompt: found 0 tokens"),
         ([[1] * 256], {}, "prompt: found 256 tokens"),
+        ([[1], [2], [1] * 256], {}, "prompt: found 256 tokens"),
         ([[1]], {"temperature": 1.0, "candidates": "sampled"}, "structure auto: found sampled candidates"),
         ([[1]], {"temperature": 1.0, "acceptance": "typical"}, "structure auto: found typical (lossy)"),
     ],
 )
-def test_what_cannot_be_chosen_for_is_named(prompts, settings, message):
+def test_what_cannot_be_chosen_for_is_named_before_anything_is_timed(prompts, settings, message, monkeypatch):
+    monkeypatch.setattr(auto, "interleaved", lambda *_: pytest.fail("timed"))
     target = random_target()
     with pytest.raises(InputError) as caught:
         choose(target, random_drafter(target), prompts, replace(AUTO, **settings))
@@ -284,5 +396,5 @@ def test_decoding_with_a_structure_that_was_really_measured_gives_the_plain_text
     config = replace(AUTO, max_new_tokens=24)
     assert generate(target, drafter, prompt, config).token_ids == plain(target, prompt, config).token_ids
     choice = choose(target, drafter, [prompt], config)
-    assert choice.source == ("cached" if choice.pilot_cycles else "measured")
+    assert choice.source == "cached"
     assert choice.profile.verify_nodes[-1] == (16 if positions == LEAST_POSITIONS else 64)

@@ -95,7 +95,7 @@ def test_decode_without_baseline_leaves_speed_out(call):
 def test_decode_prints_a_table_for_people(call):
     code, out, _ = call(*PAIR, "--prompts", "prompts.jsonl", "--max-new-tokens", "5", "--outputs")
     assert code == 0
-    assert "tau_convention" in out
+    assert "tau convention" in out
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_decode_prints_a_table_for_people(call):
         (("--prompts", "prompts.jsonl", "--target", "nowhere"), ("nowhere",)),
         (("--prompts", "prompts.jsonl", "--structure", "ring:3"), ("ring:3",)),
         (("--prompts", "prompts.jsonl", "--structure", "chain:8"), ("chain:8", "at most 7")),
-        (("--prompts", "prompts.jsonl", "--structure", "chain:0"), ("chain:0", "plain")),
+        (("--prompts", "prompts.jsonl", "--structure", "chain:0"), ("chain:0", "draft position")),
         (("--prompts", "prompts.jsonl", "--structure", "static:none.json"), ("none.json",)),
         (("--prompts", "prompts.jsonl", "--structure", "static:[[2,1]]"), ("[2]",)),
         (("--prompts", "prompts.jsonl", "--temperature", "-1"), ("temperature", "-1")),
@@ -121,7 +121,10 @@ def test_decode_prints_a_table_for_people(call):
         (("--prompts", "prompts.jsonl", "--acceptance", "typical"), ("acceptance", "temperature 0")),
         (("--prompts", "prompts.jsonl", "--fta", "literal"), ("fta", "chain:7")),
         (("--prompts", "prompts.jsonl", "--calibration", "none.json"), ("none.json",)),
-        (("--prompts", "prompts.jsonl", "--calibration", "foreign.json"), ("calibration", "f" * 64)),
+        (
+            ("--prompts", "prompts.jsonl", "--calibration", "foreign.json", "--structure", "tree:total=9"),
+            ("calibration", "f" * 64),
+        ),
         (("--prompts", "prompts.jsonl", "--budget", "prompts.jsonl"), ("prompts.jsonl",)),
         (("--prompts", "prompts.jsonl", "--every-position", "no/such/log.parquet"), ("no/such",)),
         (("--prompts", "prompts.jsonl", "--every-position", "l.parquet", "--log-structure", "ring"), ("ring",)),
@@ -250,3 +253,30 @@ def test_a_run_cut_short_keeps_the_cycles_it_had(call, tmp_path, monkeypatch):
     assert kept.prompts == ("1",)
     assert kept.provenance["complete"] is False
     assert str(trace) in err
+
+
+@pytest.mark.parametrize("extra", [("-o", "prompts.jsonl"), ("-o", "a.parquet", "--every-position", "a.parquet")])
+def test_no_file_is_written_over_another_of_the_same_command(extra, call, pair):
+    before = (pair / "prompts.jsonl").read_text()
+    code, out, err = call(*PAIR, "--prompts", "prompts.jsonl", *extra, "--json")
+    assert (code, out) == (2, "")
+    assert "a file of its own" in err
+    assert (pair / "prompts.jsonl").read_text() == before
+    assert not (pair / "a.parquet").exists()
+
+
+def test_candidates_beyond_the_vocabulary_are_refused_before_decoding(call, monkeypatch):
+    monkeypatch.setattr("gumiho_decoder.run.generate", lambda *_: pytest.fail("decoded first"))
+    code, _, err = call(*PAIR, "--prompts", "prompts.jsonl", "--every-position", "e.parquet", "--log-top-k", "400")
+    assert code == 2
+    assert "--log-top-k" in err
+
+
+def test_an_interrupted_command_says_so(call, monkeypatch):
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gumiho_decoder.run.generate", interrupted)
+    code, _, err = call(*PAIR, "--prompts", "prompts.jsonl")
+    assert code == 130
+    assert "error: interrupted" in err

@@ -85,6 +85,7 @@ class CostProfile:
         for value in self.verify_seconds:
             if not _is_number(value) or value <= 0:
                 raise InputError("verify_seconds", repr(value), "seconds above 0")
+        object.__setattr__(self, "verify_seconds", tuple(float(value) for value in self.verify_seconds))
         before = 0
         for value in self.verify_nodes:
             if isinstance(value, bool) or not isinstance(value, int) or value <= before:

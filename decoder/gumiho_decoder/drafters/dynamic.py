@@ -55,9 +55,11 @@ class _Scores:
         if isinstance(self._map, TemperatureMap):
             scores = torch.log_softmax(log_q * self._map.beta, dim=-1).gather(-1, tokens)
         elif self._map is not None:
-            scores = _interpolate(raw.exp(), self._map).log()
-        # What cannot be drafted stays so, whatever a map says.
-        return scores.clamp(max=0.0).masked_fill(raw == -torch.inf, -torch.inf), tokens
+            # In float64: knots may lie closer than float32 can tell.
+            scores = _interpolate(raw.double().exp(), self._map).log().float()
+        # What cannot be drafted stays so, whatever a map says; and nan would sort before everything.
+        nothing = (raw == -torch.inf) | scores.isnan()
+        return scores.clamp(max=0.0).masked_fill(nothing, -torch.inf), tokens
 
 
 def _interpolate(x: torch.Tensor, scores: IsotonicMap) -> torch.Tensor:
@@ -189,4 +191,5 @@ def worthwhile(paths: np.ndarray, depth: int, budget: CostProfile) -> int:
     tokens = 1.0 + np.concatenate([[0.0], np.cumsum(paths, dtype=np.float64)])[nodes - 1]
     verify = np.interp(nodes, budget.verify_nodes, budget.verify_seconds)
     seconds = budget.draft_seconds(depth) + verify + budget.other_seconds
-    return int(nodes[np.argmax(tokens / seconds)])
+    # Compared as logarithms: the smallest times there are would overflow a ratio.
+    return int(nodes[np.argmax(np.log(tokens) - np.log(seconds))])

@@ -51,6 +51,8 @@ def load_drafter(name: str, target: Target, *, serial_steps: int | None = None) 
         Nothing loadable there, or it does not fit the target.
     """
     place = f"drafter {name!r}"
+    if not name:
+        raise InputError("drafter", "no name", _WANTED)
     if serial_steps is not None and (name == "ngram" or name.startswith(("tiny:", "draft-model:"))):
         raise _not_asked(place, serial_steps)
     if name == "ngram":
@@ -87,6 +89,12 @@ def _from_folder(folder: Path, name: str, target: Target, serial_steps: int | No
     taken = fingerprint(model)  # before the weights take the run's dtype
     drafter = kinds[type(model)](model, target, name)
     drafter.fingerprint = taken
+    for tensor, weight in drafter.model.named_parameters():
+        if not weight.isfinite().all():
+            dtype = str(target.dtype).removeprefix("torch.")
+            raise InputError(
+                f"drafter {name!r}, tensor {tensor}", f"weights that {dtype} cannot hold", "another --dtype"
+            )
     return drafter
 
 

@@ -14,6 +14,7 @@ from gumiho_theory import InputError
 from gumiho_theory.files import read_json, reason, write_atomically
 
 CONFIG_BYTES = 1 << 20
+FLOATS = (torch.float16, torch.bfloat16, torch.float32)
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -52,8 +53,13 @@ def load_pretrained(folder: Path, method: str, config_class: type, model_class: 
     check_shapes(str(weights), shapes, model_shapes(model_class, config))
     from safetensors.torch import load_file
 
+    tensors = load_file(weights)
+    for name, tensor in tensors.items():
+        if tensor.dtype not in FLOATS:
+            wanted = ", ".join(str(dtype).removeprefix("torch.") for dtype in FLOATS)
+            raise InputError(f"{weights}, tensor {name}", str(tensor.dtype).removeprefix("torch."), wanted)
     model = model_class(config)
-    model.load_state_dict(finite(str(weights), load_file(weights)))
+    model.load_state_dict(finite(str(weights), tensors))
     return model
 
 

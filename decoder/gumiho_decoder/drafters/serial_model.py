@@ -69,7 +69,7 @@ class SerialConfig:
         rope = getattr(config, "rope_parameters", None) or {}
         hidden, heads = target.hidden_size, config.num_attention_heads
         if hidden % heads or hidden // heads % 2:  # a head size of its own: take the largest count that divides
-            heads = next(count for count in range(heads, 0, -1) if hidden % (2 * count) == 0)
+            heads = next((count for count in range(heads, 0, -1) if hidden % (2 * count) == 0), heads)
         groups = getattr(config, "num_key_value_heads", None) or heads
         shapes = dict(
             hidden_size=hidden,

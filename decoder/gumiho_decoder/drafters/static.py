@@ -9,6 +9,7 @@ import torch
 
 from gumiho_decoder.drafters.base import DraftOptions
 from gumiho_decoder.drafters.branches import Branches, Grown
+from gumiho_decoder.sampling import COLDEST
 from gumiho_theory import ChainStructure, DraftTree, InputError, StaticTree
 
 
@@ -136,7 +137,8 @@ def _tempered(log_q: torch.Tensor, row: torch.Tensor, temperature: float) -> tup
     """Return the distributions to draw from, one for each node that goes on: draws behind two nodes are independent."""
     batch = torch.arange(len(row), device=row.device)[:, None]
     own = torch.arange(row.shape[1], device=row.device).expand_as(row)
-    return torch.log_softmax(log_q[batch, row] / temperature, dim=-1), own
+    tempered = torch.log_softmax(log_q[batch, row] / max(temperature, COLDEST), dim=-1)
+    return tempered.masked_fill(tempered.isnan(), -torch.inf), own
 
 
 def _drawn(log_q: torch.Tensor, width: int, random: torch.Generator) -> torch.Tensor:
