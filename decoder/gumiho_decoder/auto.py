@@ -147,8 +147,9 @@ def choose(target: Target, drafter: TreeDrafter, prompts: Sequence[Sequence[int]
         raise InputError("structure auto", found, wanted)
     if not prompts:
         raise InputError("prompts", "none", "at least one")
-    if (ends := _ends(target, drafter)) < LEAST_POSITIONS:
-        raise InputError("structure auto", f"{ends} positions", f"models of at least {LEAST_POSITIONS}")
+    least = LEAST_POSITIONS + max(0, (drafter.depth or 0) - DEPTH)
+    if (ends := _ends(target, drafter)) < least:
+        raise InputError("structure auto", f"{ends} positions", f"models of at least {least}")
     options = config.options(config.generator(target.head_device))
     structures = candidates(drafter, options)
     key = _key(target, drafter, config)

@@ -144,7 +144,9 @@ def profile(
         str | None, typer.Option(help="Instead: random weights, vicuna-7b, llama2-13b, llama3-8b or a config.json.")
     ] = None,
     method: Annotated[str | None, typer.Option(help="With --shape: gumiho, eagle, medusa or hydra.")] = None,
-    context: Annotated[int, typer.Option(min=3, help="Tokens behind which the steps are timed.")] = 128,
+    context: Annotated[
+        int | None, typer.Option(min=3, help="Tokens behind which the steps are timed; 128 if they fit.")
+    ] = None,
     dtype: Annotated[str, typer.Option(help="float32, bfloat16 or float16.")] = "float32",
     device: DeviceOption = "cpu",
     as_json: JsonOption = False,

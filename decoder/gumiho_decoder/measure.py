@@ -267,7 +267,7 @@ def profile_command(
     *,
     device: str = "cpu",
     dtype: str = "float32",
-    context: int = 128,
+    context: int | None = None,
     structure: str | None = None,
     output: Path | None = None,
 ) -> CostProfile:
@@ -278,6 +278,8 @@ def profile_command(
     target_name, drafter_name : str
         As `gumiho decode` takes them; or `random:SHAPE` (a name of `shapes.SHAPES`, or a config.json) and
         `random:METHOD`, random weights of that shape: step times do not depend on what the weights say.
+    context : int, optional
+        Tokens before the root; 128, or as many as a small model has room for, unless given.
 
     Raises
     ------
@@ -292,8 +294,12 @@ def profile_command(
         check_output(output)
     asked = None if structure is None else Structure.parse(structure)
     target, drafter = load(target_name, drafter_name, dtype, device)
+    ends = min(target.positions, drafter.positions or target.positions)
+    nodes = [n for n in NODES if n <= max(1, ends // 2)]  # a small model has no room for the largest
+    if context is None:
+        context = max(3, min(128, ends - max(nodes[-1], 1 + (drafter.depth or DEPTH))))
     with progress(REPEATS + 2, "timing") as advance:
-        profile = measure(target, drafter, context=context, structure=asked, progress=advance)
+        profile = measure(target, drafter, context=context, nodes=nodes, structure=asked, progress=advance)
     if output is not None:
         profile.write(output)
     return profile
