@@ -29,13 +29,13 @@ from gumiho_decoder.drafters.load import load_drafter
 from gumiho_decoder.drafters.medusa import MedusaDrafter, MedusaModel
 from gumiho_decoder.drafters.serial_model import SerialConfig
 from gumiho_decoder.loop import generate, plain
-from gumiho_decoder.losses import hydra_loss, medusa_loss
 from gumiho_decoder.lossless import compare
 from gumiho_decoder.prompts import read_prompts
 from gumiho_decoder.recorder import Recorder, environment
 from gumiho_decoder.target import Target
 from gumiho_decoder.tiny import PROMPTS
 from gumiho_decoder.train_drafter import DrafterTraining, drafter_loss
+from gumiho_decoder.train_losses import Read, hydra_terms, mean_loss, medusa_terms
 from gumiho_decoder.training import split_optimizers
 from gumiho_theory import ChainStructure, DynamicTree, StaticTree, rank_rates
 
@@ -91,8 +91,16 @@ def drafters(target: Target, texts: torch.Tensor, seconds: float, seed: int) -> 
     small = LlamaForCausalLM(LlamaConfig.from_dict(shape))
     small.model.embed_tokens.load_state_dict(target.model.model.embed_tokens.state_dict())
     trained(eagle, lambda m, t, r: drafter_loss(target, m, t, config, r), texts, seconds, seed)
-    trained(medusa, lambda m, t, r: medusa_loss(target, m, t), texts, seconds, seed)
-    trained(hydra, lambda m, t, r: hydra_loss(target, m, t), texts, seconds, seed)
+    trained(
+        medusa, lambda m, t, r: mean_loss(medusa_terms(m, read := Read.of(target, t)), read.mask), texts, seconds, seed
+    )
+    trained(
+        hydra,
+        lambda m, t, r: mean_loss(hydra_terms(target, m, read := Read.of(target, t)), read.mask),
+        texts,
+        seconds,
+        seed,
+    )
     trained(small, lambda m, t, r: m(input_ids=t, labels=t, use_cache=False).loss, texts, seconds, seed)
     return {
         "gumiho": load_drafter("tiny:gumiho", target),

@@ -12,13 +12,12 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch.nn.functional import smooth_l1_loss
 
 from gumiho_decoder.data import Blocks, evenly
 from gumiho_decoder.drafters.gumiho_model import GumihoConfig, GumihoModel
 from gumiho_decoder.drafters.serial_model import SerialModel
-from gumiho_decoder.losses import read_target
 from gumiho_decoder.target import Target
+from gumiho_decoder.train_losses import Read, feature_terms, mean_loss, serial, windows_of
 from gumiho_decoder.training import Log, LoopConfig, run_loop, split_optimizers
 
 
@@ -82,41 +81,14 @@ def drafter_loss(
     target: Target, model: SerialModel, tokens: torch.Tensor, config: DrafterTraining, random: torch.Generator
 ) -> torch.Tensor:
     """Return the training loss of a batch of blocks, `tokens` int64 (batch, length): Gumiho's, or EAGLE's."""
-    embedded, features = read_target(target, tokens)
-    noise = (torch.rand(features.shape, generator=random) - 0.5) * config.noise
-    serial, windows = _serial(model, embedded, features + noise.to(features))
-    loss = _term(target, serial, features[:, 1:], config)
+    read = Read.of(target, tokens)
+    noise = (torch.rand(read.features.shape, generator=random) - 0.5) * config.noise
+    places = None
     if isinstance(model, GumihoModel) and model.heads is not None:
-        last = windows.shape[1] - len(model.heads)
-        some = torch.randperm(last, generator=random)[: max(1, int(config.head_share * last))]
-        for j, predicted in enumerate(model.heads(windows[:, some])):
-            # Window t ends with token t + w + 1, so that head j (0-based) predicts feature t + w + 1 + j.
-            loss = loss + _term(target, predicted, features[:, some + model.config.window + 1 + j], config)
-    return loss
-
-
-def _serial(model: SerialModel, embedded: torch.Tensor, features: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return predicted features and the heads' input windows.
-
-    Predicted feature t (of length - 1) stands for true feature t + 1. Window t joins the FC outputs of serial
-    predictions t..t + w - 1, each with the token it predicted: what the heads read when drafting.
-    """
-    predicted = model.serial(
-        inputs_embeds=model.combine(embedded[:, 1:], features[:, :-1]), use_cache=False
-    ).last_hidden_state
-    entered = model.combine(embedded[:, 2:], predicted[:, :-1])
-    width = getattr(model.config, "window", 1)
-    count = entered.shape[1] - width + 1
-    return predicted, torch.cat([entered[:, i : i + count] for i in range(width)], dim=-1)
-
-
-def _term(target: Target, predicted: torch.Tensor, true: torch.Tensor, config: DrafterTraining) -> torch.Tensor:
-    head = target.model.get_output_embeddings()
-    with torch.no_grad():
-        p_target = head(true).float().softmax(-1)
-    log_q = head(predicted).float().log_softmax(-1)
-    cross_entropy = -(p_target * log_q).sum(-1).mean()
-    return smooth_l1_loss(predicted.float(), true) + config.cross_entropy_weight * cross_entropy
+        last = windows_of(model, tokens.shape[1])
+        places = torch.randperm(last, generator=random)[: max(1, int(config.head_share * last))]
+    terms = feature_terms(target, model, read, soft=config.cross_entropy_weight, noise=noise, places=places)
+    return mean_loss(terms, read.mask)
 
 
 @torch.no_grad()
@@ -131,11 +103,12 @@ def heldout_accuracy(
     head = target.model.get_output_embeddings()
     batches = evenly(stream, length, count).split(8)
     for tokens in batches:
-        embedded, features = read_target(target, tokens.to(target.device))
-        predicted, windows = _serial(model, embedded, features)
+        read = Read.of(target, tokens)
+        features = read.features
+        predicted, windows = serial(model, read.embedded, features)
         true = head(features).argmax(-1)
-        serial = (head(predicted).argmax(-1) == true[:, 1:]).double().mean().cpu()
-        hits[: model.config.serial_steps] += serial * len(tokens)
+        early = (head(predicted).argmax(-1) == true[:, 1:]).double().mean().cpu()
+        hits[: model.config.serial_steps] += early * len(tokens)
         for j, ahead in enumerate(model.heads(windows) if model.heads is not None else []):
             shifted = true[:, model.config.window + 1 + j :]
             right = head(ahead[:, : shifted.shape[1]]).argmax(-1) == shifted[:, : ahead.shape[1]]
