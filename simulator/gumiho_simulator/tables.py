@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,7 +61,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | No
     heading = None if title is None else escape(title)
     made = Table(box=box.SIMPLE_HEAD, title=heading, title_justify="left", title_style="bold")
     for index, column in enumerate(columns):
-        made.add_column(escape(column), justify="right" if index else "left", overflow="fold")
+        made.add_column(escape(column.replace("_", " ")), justify="right" if index else "left", overflow="fold")
     for row in rows:
         made.add_row(*(escape(text(value)) for value in row))
     return made
@@ -73,10 +73,40 @@ def show(*parts: Any) -> None:
     Parameters
     ----------
     *parts
-        Anything rich prints; text is taken literally.
+        Anything rich prints; text is taken literally. A table too wide for the terminal is printed row by row,
+        one value a line: broken words are no better than no table.
     """
     from rich.console import Console
+    from rich.table import Table
 
     console = Console(highlight=False)
     for part in parts:
-        console.print(part, markup=False)
+        if isinstance(part, Table) and _least_width(part) > console.width:
+            for row in _by_row(part):
+                console.print(row, markup=False)
+        else:
+            console.print(part, markup=False)
+
+
+def _least_width(made: Table) -> int:
+    """Return the width below which words of a table break."""
+    words = [
+        max(len(word) for cell in (column.header, *column.cells) for word in (str(cell).split() or [""]))
+        for column in made.columns
+    ]
+    return sum(words) + 3 * len(words) + 1
+
+
+def _by_row(wide: Table) -> Iterator[Table]:
+    """Turn a wide table into one of two columns for each of its rows."""
+    from rich import box
+    from rich.table import Table
+
+    names = [str(column.header) for column in wide.columns]
+    for values in zip(*(column.cells for column in wide.columns), strict=True):
+        made = Table(box=box.SIMPLE_HEAD, title=wide.title, title_justify="left", title_style="bold")
+        made.add_column(names[0], overflow="fold")
+        made.add_column(values[0], justify="right", overflow="fold")
+        for name, value in zip(names[1:], values[1:], strict=True):
+            made.add_row(name, value)
+        yield made

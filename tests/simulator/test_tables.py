@@ -1,0 +1,26 @@
+"""Tables for people: no broken words, whatever the terminal's width."""
+
+from __future__ import annotations
+
+import pytest
+
+from gumiho_simulator.tables import show, table
+
+COLUMNS = ("model", "structure", "predicted", "lo", "hi", "measured", "relative_error", "inside")
+ROWS = [
+    ("hazard", "chain:7", 3.128, 1.0, 8.0, 2.532, 0.236, True),
+    ("geometric", "chain:7", 2.9, 1.0, 8.0, 2.5, 0.1, True),
+]
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 200])
+def test_words_are_whole_and_values_all_there_at_any_width(width, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", str(width))
+    show(table(COLUMNS, ROWS, "a title"), "a line")
+    out = capsys.readouterr().out
+    for word in ("hazard", "geometric", "chain:7", "predicted", "relative", "error", "3.128", "0.236"):
+        assert word in out
+    assert out.count("chain:7") == 2
+    assert all(len(line) <= width for line in out.splitlines())
+    # One table where it fits, else one a row.
+    assert out.count("predicted") == (1 if width >= 100 else 2)
