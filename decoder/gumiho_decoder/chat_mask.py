@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumiho_decoder.train_data import Turn
+from gumiho_theory import InputError
 
 NO_TEMPLATE = "no chat template: turns joined as `role: content`"
 LAST_ONLY = "template rewrites earlier turns: only one answer counts, the last that begins within the length"
@@ -48,16 +49,18 @@ class ChatTokens:
 
     def __init__(self, tokenizer, length: int) -> None:
         self.tokenizer, self.length = tokenizer, length
-        self.template = tokenizer.get_chat_template() if tokenizer.chat_template else ""
-        self.tagged = _TAGGED.search(self.template) is not None
+        try:
+            self.template = tokenizer.get_chat_template() if tokenizer.chat_template else ""
+            self.tagged = _TAGGED.search(self.template) is not None
+        except (TypeError, ValueError) as error:
+            found = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+            raise InputError("tokenizer, chat template", found, "one template, a text") from error
         if "strftime_now" in self.template:
             self.template = _ONE_DAY + self.template
         self.special = frozenset(tokenizer.all_special_ids) | frozenset(tokenizer.added_tokens_decoder)
 
     def __call__(self, turns: Sequence[Turn]) -> Chat:
         """Return the tokens of a conversation."""
-        from jinja2 import TemplateError
-
         if not self.template:
             return self._plain(turns)
         said = [{"role": turn.role, "content": turn.content} for turn in turns]
@@ -68,7 +71,12 @@ class ChatTokens:
                 out = self.tokenizer.apply_chat_template(said, **settings)
                 return Chat(out["input_ids"], np.array(out["assistant_masks"], dtype=bool), None)
             return self._by_prefix(said, answers)
-        except TemplateError:
+        except InputError:
+            raise
+        except Exception as error:  # a template is a program, which fails as it likes
+            # One that cannot be run at all is no fault of this conversation's.
+            if type(error).__name__ == "TemplateSyntaxError":
+                raise InputError("tokenizer, chat template", error, "a Jinja template") from error
             return _unusable(REFUSED)
 
     def _render(self, said: list[dict[str, str]], *, prompt: bool = False) -> str:

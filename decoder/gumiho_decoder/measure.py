@@ -287,11 +287,11 @@ def profile_command(
         Anything that is wrong with the request.
     """
     from gumiho_decoder.commands import progress
-    from gumiho_decoder.outputs import check_output
+    from gumiho_decoder.outputs import PROFILE, check_output
     from gumiho_decoder.shapes import load
 
     if output is not None:
-        check_output(output)
+        check_output(output, PROFILE)
     asked = None if structure is None else Structure.parse(structure)
     target, drafter = load(target_name, drafter_name, dtype, device)
     ends = min(target.positions, drafter.positions or target.positions)

@@ -9,9 +9,15 @@ from pathlib import Path
 from gumiho_theory import InputError
 from gumiho_theory.files import reason
 
+PARQUET = b"PAR1"
+PROFILE = b"gumiho.cost_profile"
 
-def check_output(path: Path) -> None:
+
+def check_output(path: Path, kind: bytes = PARQUET) -> None:
     """Make sure that a file can be written at a path; nothing there is touched.
+
+    A file that is there is written over only if it is of the same kind, which its first bytes tell: another one is
+    somebody's weights, settings or prompts.
 
     Raises
     ------
@@ -21,6 +27,10 @@ def check_output(path: Path) -> None:
     check_writable(path.parent)
     try:
         if path.is_file():
+            with path.open("rb") as file:
+                head = file.read(256)
+            if head and kind not in head:
+                raise InputError(str(path), "a file of another kind", "a new file, or an older one of this kind")
             return
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
         path.unlink()

@@ -232,6 +232,7 @@ class Target:
         return self.model(**arguments, **{self._cache_keyword: self.cache}, use_cache=True)
 
 
+MAX_LAYERS = 4096
 DTYPES = ("float32", "bfloat16", "float16")
 
 
@@ -265,7 +266,7 @@ def load_target(name: str, device: str = "cpu", dtype: str = "float32", device_m
         Nothing loadable there, or a model kind whose cache cannot hold a draft tree.
     """
     import transformers
-    from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, DynamicCache
     from transformers.cache_utils import DynamicLayer
 
     from gumiho_decoder.tiny import embedded
@@ -276,6 +277,10 @@ def load_target(name: str, device: str = "cpu", dtype: str = "float32", device_m
     settings = {"dtype": getattr(torch, dtype), "device_map": spread, "output_loading_info": True}
     try:
         # A stranger's folder may name code of its own, which is not run.
+        config = AutoConfig.from_pretrained(path, trust_remote_code=False)
+        layers = getattr(config.get_text_config(), "num_hidden_layers", 0)
+        if isinstance(layers, int) and layers > MAX_LAYERS:  # building them would not end
+            raise ValueError(f"num_hidden_layers {layers}, above {MAX_LAYERS}")
         tokenizer = AutoTokenizer.from_pretrained(path, trust_remote_code=False)
         model, report = AutoModelForCausalLM.from_pretrained(path, trust_remote_code=False, **settings)
         kinds = {type(layer) for layer in DynamicCache(config=model.config).layers}

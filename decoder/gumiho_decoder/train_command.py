@@ -19,7 +19,7 @@ from gumiho_decoder.target import Target, check_device, load_target
 from gumiho_decoder.train_blocks import Order, TokenBlocks, split_blocks
 from gumiho_decoder.train_config import TrainConfig
 from gumiho_decoder.train_data import Document, Report, read_documents
-from gumiho_decoder.train_folder import check_free
+from gumiho_decoder.train_folder import FEATURES, check_free
 from gumiho_decoder.trainer import Blocks, Step, train
 from gumiho_theory import InputError
 
@@ -69,6 +69,8 @@ def train_command(
         Anything that is wrong with the request, found before training as far as it can be.
     """
     asked = {name: value for name, value in (overrides or {}).items() if value is not None}
+    if "method" in asked:
+        raise InputError("--set", f"method={asked['method']}", "the method by --method")
     config = TrainConfig.of(method, **asked)
     if not data:
         raise InputError("training data", "no file", "at least one")
@@ -96,7 +98,7 @@ def train_command(
 
     features = None
     if cache_features:
-        cache = _cached(target, blocks, output / "features", rank, processes, say)
+        cache = _cached(target, blocks, output / FEATURES, rank, processes, say)
 
         def features(step: int, rows: slice) -> torch.Tensor:
             return cache.features(order(step)[rows])

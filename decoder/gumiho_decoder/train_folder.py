@@ -17,6 +17,7 @@ from gumiho_theory import InputError
 from gumiho_theory.files import dumps_json, read_json, reason, write_atomically, write_json
 
 _SCHEMA = "gumiho.training/1"
+FEATURES = "features"  # the cache's folder, which is there before the run begins
 _RUN = ("checkpoint.pt", "curve.jsonl", "training.json", "model.safetensors", "config.json")
 
 
@@ -84,6 +85,7 @@ class RunFolder:
             return None
         state = _load(self.checkpoint)
         self._check_same(state, str(self.checkpoint))
+        self._check_progress(state)
         self.cut_curve(state["step"])
         return state
 
@@ -98,7 +100,8 @@ class RunFolder:
                 os.fsync(file.fileno())
             os.replace(part, self.checkpoint)
         except (OSError, RuntimeError) as error:  # a full disk is the latter to torch
-            part.unlink(missing_ok=True)
+            if part.is_file():
+                part.unlink()
             raise InputError(str(self.checkpoint), reason(error), "a file that can be written") from error
 
     def log(self, line: Mapping[str, Any]) -> None:
@@ -113,13 +116,17 @@ class RunFolder:
         """Take from the curve what a run that goes on from `step` writes anew."""
         if not self.curve.exists():
             return
+        try:
+            lines = self.curve.read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError as error:
+            raise InputError(str(self.curve), reason(error), "a readable file") from error
         kept = []
-        for line in self.curve.read_text(encoding="utf-8", errors="replace").splitlines():
+        for line in lines:
             try:
                 if json.loads(line)["step"] <= step:
                     kept.append(line + "\n")
-            except (ValueError, KeyError, TypeError):
-                continue  # a line that was cut short
+            except (ValueError, KeyError, TypeError, RecursionError):
+                continue  # a line that was cut short, or none of ours
         write_atomically(self.curve, lambda file: file.write("".join(kept).encode()))
 
     def write_record(self, result: Result, **facts: Any) -> None:
@@ -141,6 +148,13 @@ class RunFolder:
         except (KeyError, TypeError) as error:
             raise InputError(f"{self._record}, result", error, "steps, tokens, loss, accuracy, seconds") from error
 
+    def _check_progress(self, state: Mapping[str, Any]) -> None:
+        step, losses = state["step"], state["losses"]
+        if isinstance(step, bool) or not isinstance(step, int) or not 0 < step <= (self.config.steps or 0):
+            raise InputError(f"{self.checkpoint}, step", repr(step), f"an integer from 1 to {self.config.steps}")
+        if not isinstance(losses, list) or not losses or not all(isinstance(loss, float) for loss in losses):
+            raise InputError(f"{self.checkpoint}, losses", repr(losses)[:80], "the last steps' losses")
+
     def _check_same(self, found: Mapping[str, Any], place: str) -> None:
         config = found.get("config")
         if found.get("schema") != _SCHEMA or not isinstance(config, Mapping):
@@ -160,10 +174,16 @@ def check_free(folder: Path, *, resume: bool) -> None:
     InputError
         A run is in it and is not to be resumed, or nothing can be written there.
     """
-    there = [name for name in _RUN if (folder / name).exists()]
+    try:
+        there = sorted(path.name for path in folder.iterdir() if path.name != FEATURES) if folder.is_dir() else []
+        exists = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    except OSError as error:
+        raise InputError(str(folder), reason(error), "a folder that can be made and written") from error
+    # A draft model brings tokenizer files of its own names: a folder that holds anything is not written into.
     if there and not resume:
-        raise InputError(str(folder), f"a run ({', '.join(there)})", "a new folder, or that the run is resumed")
-    check_writable(next(path for path in (folder, *folder.absolute().parents) if path.exists()))
+        found = f"{'a run' if set(there) & set(_RUN) else 'files'} ({', '.join(there[:5])})"
+        raise InputError(str(folder), found, "an empty or a new folder, or that its run is resumed")
+    check_writable(exists)
 
 
 def _load(path: Path) -> dict[str, Any]:

@@ -260,7 +260,7 @@ def test_no_file_is_written_over_another_of_the_same_command(extra, call, pair):
     before = (pair / "prompts.jsonl").read_text()
     code, out, err = call(*PAIR, "--prompts", "prompts.jsonl", *extra, "--json")
     assert (code, out) == (2, "")
-    assert "a file of its own" in err
+    assert "a file of its own" in err or "another kind" in err
     assert (pair / "prompts.jsonl").read_text() == before
     assert not (pair / "a.parquet").exists()
 
@@ -308,6 +308,7 @@ def test_train_makes_a_drafter_that_decodes_and_resume_goes_on(call, pair, tmp_p
         (("--method", "eagle", "--steps", "2", "--set", "steps=3"), ("--set", "steps=3")),
         (("--method", "eagle", "--data", "none.txt"), ("none.txt",)),
         (("--method", "eagle", "--rate", "-1"), ("rate", "-1")),
+        (("--method", "eagle", "--set", "method=gumiho"), ("--set", "method=gumiho")),
     ],
 )
 def test_bad_training_requests_exit_2_with_one_line(extra, words, call, pair, tmp_path):
@@ -319,3 +320,23 @@ def test_bad_training_requests_exit_2_with_one_line(extra, words, call, pair, tm
     assert len(lines) == 1
     for word in words:
         assert word in lines[0]
+
+
+def test_a_log_is_not_written_over_somebodys_weights_but_over_an_older_log(call, pair, tmp_path):
+    weights = (pair / "drafter" / "model.safetensors").read_bytes()
+    common = (*PAIR, "--prompts", "prompts.jsonl", "--max-new-tokens", "4")
+    code, _, err = call(*common, "-o", "drafter/model.safetensors")
+    assert (code, "another kind" in err) == (2, True)
+    assert (pair / "drafter" / "model.safetensors").read_bytes() == weights
+    for _ in range(2):
+        assert call(*common, "-o", str(tmp_path / "t.parquet"))[0] == 0
+    code, _, err = call("profile", "--target", "target", "--drafter", "drafter", "-o", "drafter/config.json")
+    assert (code, "another kind" in err) == (2, True)
+
+
+def test_training_writes_only_into_a_folder_of_its_own(call, pair, tmp_path):
+    (pair / "code.txt").write_text("x = 1\n" * 100)
+    (tmp_path / "tokenizer.json").write_text("mine")
+    code, _, err = call("train", "--target", "target", "--data", "code.txt", "--method", "eagle", "-o", str(tmp_path))
+    assert (code, "tokenizer.json" in err) == (2, True)
+    assert (tmp_path / "tokenizer.json").read_text() == "mine"

@@ -115,6 +115,7 @@ def edit(folder, **changes):
         {"num_hidden_layers": -1},
         {"vocab_size": 99},
         {"model_type": "nothing_known"},
+        {"num_hidden_layers": 10**9},
     ],
     ids=str,
 )
