@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from fakes import FakeTokenizer, random_drafter, random_target
+from gumiho_decoder import speed as speed_module
 from gumiho_decoder.config import GenerationConfig
 from gumiho_decoder.loop import Generation
 from gumiho_decoder.lossless import Comparison
 from gumiho_decoder.prompts import Prompt
 from gumiho_decoder.recorder import Recorder
 from gumiho_decoder.run import Output, RunConfig, lossless, repeated_share, run, summary
-from gumiho_decoder.speed import speed
+from gumiho_decoder.speed import busy, speed
 from gumiho_theory import ChainStructure, InputError
 
 PROMPTS = [Prompt(f"p{i}", "t", (text,), False) for i, text in enumerate(["hello", "speculate", "draft!", "verify"])]
@@ -118,3 +121,26 @@ def test_the_speedups_interval_resamples_prompts():
     assert 0.5 < low < varied["plain_speedup"] < high < 2.5
     # Turns of one prompt are no prompts of their own.
     assert speed([output("a", 1.0 + i, 5.0) for i in range(9)])["plain_speedup_ci"] is None
+
+
+def test_a_busy_machine_is_told_from_a_quiet_one(monkeypatch):
+    for running, wanted in ((0.0, False), (0.4, False), (0.6, True), (3.0, True)):
+        monkeypatch.setattr(speed_module, "_running", lambda running=running: running)
+        assert (busy() is not None) == wanted
+
+
+@pytest.mark.skipif(not Path("/proc/loadavg").exists(), reason="Linux says how many threads run")
+def test_threads_that_run_beside_this_one_are_counted():
+    import subprocess
+    import sys
+
+    spinning = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        for _ in range(50):
+            if speed_module._running() >= 0.5:
+                break
+        else:
+            raise AssertionError("a spinning process was never seen")
+    finally:
+        spinning.kill()
+        spinning.wait()
