@@ -12,6 +12,19 @@ from gumiho_decoder.drafters.gumiho_model import GumihoConfig, GumihoModel
 from gumiho_decoder.target import Target
 
 VOCAB = 61
+# With grouped-query attention, and weights so large that greedy text does not settle at once.
+SHAPE = dict(
+    vocab_size=VOCAB,
+    hidden_size=32,
+    intermediate_size=48,
+    num_hidden_layers=3,
+    num_attention_heads=4,
+    num_key_value_heads=2,
+    initializer_range=1.0,
+    bos_token_id=None,
+    eos_token_id=None,
+    pad_token_id=None,
+)
 
 
 @dataclass
@@ -30,20 +43,8 @@ class FakeTokenizer:
 def random_target(seed: int = 0, *, positions: int = 256, eos: int | None = None, spread: float = 1.0) -> Target:
     """A random LLaMA with grouped-query attention whose greedy text does not settle at once."""
     torch.manual_seed(seed)
-    config = LlamaConfig(
-        vocab_size=VOCAB,
-        hidden_size=32,
-        intermediate_size=48,
-        num_hidden_layers=3,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        max_position_embeddings=positions,
-        initializer_range=spread,
-        bos_token_id=None,
-        eos_token_id=eos,
-        pad_token_id=None,
-    )
-    return Target(LlamaForCausalLM(config), FakeTokenizer(), "random")
+    changes = {"max_position_embeddings": positions, "initializer_range": spread, "eos_token_id": eos}
+    return Target(LlamaForCausalLM(LlamaConfig(**SHAPE | changes)), FakeTokenizer(), "random")
 
 
 def random_drafter(target: Target, seed: int = 0, **changes: int) -> GumihoDrafter:

@@ -5,22 +5,9 @@ from __future__ import annotations
 import torch
 import transformers
 
-from fakes import VOCAB, FakeTokenizer
+from fakes import SHAPE, FakeTokenizer
 from gumiho_decoder.target import Target
 
-_SHAPE = dict(
-    vocab_size=VOCAB,
-    hidden_size=32,
-    intermediate_size=48,
-    num_hidden_layers=3,
-    num_attention_heads=4,
-    num_key_value_heads=2,
-    max_position_embeddings=160,
-    initializer_range=1.0,
-    bos_token_id=None,
-    eos_token_id=None,
-    pad_token_id=None,
-)
 # What each kind needs beside that, or calls otherwise.
 KINDS: dict[str, dict] = {
     "llama": {},
@@ -41,7 +28,7 @@ KINDS: dict[str, dict] = {
 
 
 def config_of(kind: str, **changes):
-    values = {**_SHAPE, **KINDS.get(kind, {}), **changes}
+    values = {**SHAPE, "max_position_embeddings": 160, **KINDS.get(kind, {}), **changes}
     return transformers.AutoConfig.for_model(kind.partition("-")[0], **values)
 
 

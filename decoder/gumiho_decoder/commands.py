@@ -191,7 +191,7 @@ def settled(
     InputError
         The drafter cannot make the structure, or the calibration is another drafter's.
     """
-    if generation.calibration is not None:  # `generate` would say so too, but only after the prompts were read
+    if generation.calibration is not None:  # `generate` says so too, but only after `auto` has measured
         generation.calibration.check_drafter(drafter.fingerprint)
     if isinstance(generation.structure, AutoStructure):
         from gumiho_decoder.auto import choose

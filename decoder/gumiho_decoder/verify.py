@@ -44,12 +44,32 @@ class Accepted:
         new = [*host[2 + len(path) : 2 + len(path) + n], host[1]]
         return cls(host[2 : 3 + n], new, path[: n + 1], torch.cat([tokens[:n], bonus[None]]))
 
+    @classmethod
+    def at(cls, draft: Draft, node: torch.Tensor, bonus: torch.Tensor) -> Accepted:
+        """Read the path that ends at a node, 0-d, and the token behind it."""
+        return cls.of(draft, *path_to(draft, node), bonus)
 
-def path_to(draft: Draft, node: torch.Tensor) -> torch.Tensor:
-    """Return a node's ancestors and itself, root first, then nodes that do not count; (depth + 1,)."""
-    above = draft.ancestors[node]
-    order = torch.argsort(~above, stable=True)
-    return order[: draft.depth + 1]
+
+def path_to(draft: Draft, node: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return a node's ancestors and itself, root first, then nodes that do not count, (depth + 1,); and its depth."""
+    order = torch.argsort(~_at(draft.ancestors, node), stable=True)
+    return order[: draft.depth + 1], _at(draft.depths, node)
+
+
+def follow(draft: Draft, logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the deepest node whose whole path is the target's own choice, and its choice behind it, both 0-d."""
+    choice = logits.argmax(dim=-1)
+    right = draft.tokens == choice[draft.parents.clamp_min(0)]
+    right[0] = True
+    # Siblings differ in token, so the nodes whose whole path is right form one path.
+    reached = ~(draft.ancestors & ~right).any(dim=1)
+    node = ((draft.depths + 1) * reached).argmax()
+    return node, _at(choice, node)
+
+
+def _at(values: torch.Tensor, node: torch.Tensor) -> torch.Tensor:
+    """Return `values[node]`; written so, an index of no dimension would be read on the host first."""
+    return values.index_select(0, node[None])[0]
 
 
 class Rule(ABC):
@@ -82,13 +102,7 @@ class Greedy(Rule):
 
     def accept(self, draft: Draft, logits: torch.Tensor) -> Accepted:
         """See `Rule.accept`."""
-        choice = logits.argmax(dim=-1)
-        right = draft.tokens == choice[draft.parents.clamp_min(0)]
-        right[0] = True
-        # Siblings differ in token, so the nodes whose whole path is right form one path.
-        reached = ~(draft.ancestors & ~right).any(dim=1)
-        node = ((draft.depths + 1) * reached).argmax()
-        return Accepted.of(draft, path_to(draft, node), draft.depths[node], choice[node])
+        return Accepted.at(draft, *follow(draft, logits))
 
 
 class Sampling(Rule):
@@ -110,8 +124,7 @@ class Sampling(Rule):
         q_draft = draft.log_q[draft.row.clamp_min(0)].exp() if draft.sampled and len(draft.log_q) else None
         parents = draft.parents if draft.host_parents is None else draft.host_parents
         shape = draft.tokens, parents, draft.ancestors, draft.depths
-        node, bonus = verify_sampled(*shape, p_target, q_draft, self._random)
-        return Accepted.of(draft, path_to(draft, node), draft.depths[node], bonus)
+        return Accepted.at(draft, *verify_sampled(*shape, p_target, q_draft, self._random))
 
 
 class Typical(Sampling):
@@ -123,5 +136,4 @@ class Typical(Sampling):
     def accept(self, draft: Draft, logits: torch.Tensor) -> Accepted:
         """See `Rule.accept`."""
         shape = draft.tokens, draft.parents, draft.ancestors, draft.depths
-        node, bonus = verify_typical(*shape, self._warp(logits), TypicalAcceptance(), self._random)
-        return Accepted.of(draft, path_to(draft, node), draft.depths[node], bonus)
+        return Accepted.at(draft, *verify_typical(*shape, self._warp(logits), TypicalAcceptance(), self._random))

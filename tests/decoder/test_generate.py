@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import pytest
 import torch
 
 from fakes import VOCAB, random_drafter, random_target
 from gumiho_decoder.config import GenerationConfig
+from gumiho_decoder.drafters.base import Draft
 from gumiho_decoder.loop import generate, plain
 from gumiho_decoder.recorder import Recorder
+from gumiho_decoder.verify import follow, path_to
 from gumiho_theory import ChainStructure, DynamicTree, InputError, ScoreCalibration, Structure, TemperatureMap
 from scripted import ScriptedDrafter, mixed
 
@@ -201,3 +205,17 @@ def test_another_drafters_calibration_is_refused_and_its_own_changes_no_output(t
     assert generate(target, drafter, prompt, config).token_ids == plain(target, prompt, GenerationConfig(40)).token_ids
     with pytest.raises(InputError, match="calibration, drafter"):
         generate(target, drafter, prompt, GenerationConfig(40, tree, calibration=other))
+
+
+def test_following_a_draft_reads_nothing_back_before_the_one_wait(target, prompt):
+    """Tensors of the meta device have no contents: whatever the host read of them would fail."""
+    with torch.inference_mode():
+        drafter = random_drafter(target)
+        drafter.start(torch.tensor([*prompt, 5]), target.prefill(prompt).features)
+        for text in ("chain:7", "tree:total=20,top_k=4,depth=7,mlp_topk=6"):
+            draft = drafter.propose(Structure.parse(text))
+            bare = {f.name: getattr(draft, f.name) for f in fields(draft)}
+            bare = Draft(**{k: v.to("meta") if isinstance(v, torch.Tensor) else v for k, v in bare.items()})
+            node, bonus = follow(bare, torch.empty(bare.n_nodes, VOCAB, device="meta"))
+            path, depth = path_to(bare, node)
+            assert (node.shape, bonus.shape, depth.shape, len(path)) == ((), (), (), draft.depth + 1)

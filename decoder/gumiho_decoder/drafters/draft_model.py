@@ -98,9 +98,9 @@ class DraftModelDrafter(TreeDrafter):
                 f"at least {last + depth}, for depth {depth} behind token {last} of target {self.target.name!r}",
             )
         if roots is None:
-            return DraftModelBranches(self, self._cache.draft(1, None), self._behind_root[None])
+            return DraftModelBranches(self, self._cache.draft(None), self._behind_root[None])
         # Each root is read once more, as the first node of its draft: so `start` need not keep the logits of all rows.
-        rows = self._cache.draft(len(roots), roots.to(self.draft.device))
+        rows = self._cache.draft(roots.to(self.draft.device))
         tokens = self._tokens.to(roots.device)[roots, None]
         return DraftModelBranches(self, rows, rows.read(self.read(tokens), torch.zeros_like(tokens)))
 

@@ -94,7 +94,7 @@ class SerialBranches:
 
     def __init__(self, drafter: EagleDrafter, features: torch.Tensor, prefix: torch.Tensor | None) -> None:
         self._drafter = drafter
-        self._draft = drafter._cache.draft(len(features), prefix)
+        self._draft = drafter._cache.draft(prefix)
         self.features = features[:, None]
         self.inputs: torch.Tensor | None = None
 

@@ -37,7 +37,10 @@ class _Level:
 
 @dataclass(frozen=True)
 class _Layout:
+    """The levels, the nodes of all that go on, the root first, and the fields of `Draft` that never change."""
+
     levels: tuple[_Level, ...]
+    on: torch.Tensor
     parents: torch.Tensor
     depths: torch.Tensor
     ancestors: torch.Tensor
@@ -70,6 +73,7 @@ def _layout(paths: tuple[tuple[int, ...], ...], device: torch.device, drawn: boo
         ranks[1:] = torch.cat([level.rank for level in levels]) + 1
     return _Layout(
         tuple(levels),
+        torch.tensor(sorted(set(tree.parents[1:].tolist())), dtype=torch.int64, device=device),
         torch.tensor(tree.parents, device=device),
         torch.tensor(tree.depths, device=device),
         torch.tensor(tree.ancestor_mask, device=device),
@@ -113,15 +117,8 @@ def grow_static(
         if depth < len(layout.levels):
             log_q, row = branches.deeper(depth, here[:, level.on], level.slot[level.on].expand(batch, -1))
     behind = torch.full((batch, len(layout.parents)), -1, dtype=torch.int64, device=roots.device)
-    first = 0
-    for level, here in zip((None, *layout.levels), rows, strict=False):
-        # `rows` holds, depth by depth, the distributions behind the nodes that go on; the root is alone on its level.
-        if level is None:
-            behind[:, :1] = here
-            first = 1
-        else:
-            behind[:, first + level.on] = here
-            first += len(level.rank)
+    if rows:
+        behind[:, layout.on] = torch.cat(rows, dim=1)
     return Grown(
         torch.cat(tokens, dim=1),
         layout.parents.expand(batch, -1),

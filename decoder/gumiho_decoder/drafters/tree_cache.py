@@ -16,7 +16,7 @@ class TreeCache:
         Takes `inputs_embeds` or `input_ids`, a boolean 4-D `attention_mask`, `position_ids` and a cache.
     output : str
         Name of what is read from its output.
-    takes_ids : bool
+    ids : bool
         Whether rows are token ids rather than embeddings.
     """
 
@@ -43,9 +43,9 @@ class TreeCache:
         self.verified += len(rows)
         return out[0]
 
-    def draft(self, batch: int, prefix: torch.Tensor | None) -> DraftRows:
+    def draft(self, prefix: torch.Tensor | None) -> DraftRows:
         """Return a new draft; see `DraftRows`."""
-        return DraftRows(self, batch, prefix)
+        return DraftRows(self, prefix)
 
     def drop_draft(self) -> None:
         """Forget all that was not verified."""
@@ -68,8 +68,8 @@ class DraftRows:
         Verified rows that belong to each start; None: all, B = 1.
     """
 
-    def __init__(self, cache: TreeCache, batch: int, prefix: torch.Tensor | None) -> None:
-        self._cache, self._prefix, self._batch = cache, prefix, batch
+    def __init__(self, cache: TreeCache, prefix: torch.Tensor | None) -> None:
+        self._cache, self._prefix = cache, prefix
         self._level = 0
         self._alone = prefix is None  # one start and one node a level: plain causal attention, no mask
         self._seen: torch.Tensor | None = None  # (B x n, drafted rows so far): ancestors of the last level's nodes
@@ -97,12 +97,7 @@ class DraftRows:
                 columns = torch.arange(self._cache.verified, device=rows.device)
                 past = (columns < self._prefix[:, None]).repeat_interleave(nodes, dim=0)
             arguments["attention_mask"] = torch.cat([past, seen], dim=1)[None, None]
-            start = (
-                past.sum(1)
-                if self._prefix is not None
-                else past.new_full((nodes,), self._cache.verified, dtype=torch.int64)
-            )
-            arguments["position_ids"] = (start + self._level)[None]
+            arguments["position_ids"] = (past.sum(1) + self._level)[None]
         self._seen = seen
         self._level += 1
         out = self._cache._run(rows.reshape(1, batch * nodes, *rows.shape[2:]), **arguments)
