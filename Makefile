@@ -8,7 +8,7 @@ BIN := .venv/bin
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "error: Python: found %d.%d, wanted 3.11 or newer (set PYTHON=...)" % sys.version_info[:2])'
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[decoder,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[cluster,decoder,dev]'
 	touch $@
 
 demo: .venv/installed

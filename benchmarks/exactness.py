@@ -34,8 +34,7 @@ from gumiho_decoder.prompts import read_prompts
 from gumiho_decoder.recorder import Recorder, environment
 from gumiho_decoder.target import Target
 from gumiho_decoder.tiny import PROMPTS
-from gumiho_decoder.train_drafter import DrafterTraining, drafter_loss
-from gumiho_decoder.train_losses import Read, hydra_terms, mean_loss, medusa_terms
+from gumiho_decoder.train_losses import Read, feature_terms, hydra_terms, mean_loss, medusa_terms
 from gumiho_decoder.training import split_optimizers
 from gumiho_theory import ChainStructure, DynamicTree, StaticTree, rank_rates
 
@@ -84,13 +83,18 @@ def trained(model: torch.nn.Module, loss, texts: torch.Tensor, seconds: float, s
 def drafters(target: Target, texts: torch.Tensor, seconds: float, seed: int) -> dict:
     """Return every method's drafter, briefly trained."""
     torch.manual_seed(seed)
-    config = DrafterTraining()
     eagle = EagleModel(SerialConfig.for_target(target))
     medusa, hydra = MedusaModel.new(target, medusa_heads=DEPTH), HydraModel.new(target, hydra_heads=DEPTH, prefix=True)
     shape = target.model.config.to_dict() | {"num_hidden_layers": 2}
     small = LlamaForCausalLM(LlamaConfig.from_dict(shape))
     small.model.embed_tokens.load_state_dict(target.model.model.embed_tokens.state_dict())
-    trained(eagle, lambda m, t, r: drafter_loss(target, m, t, config, r), texts, seconds, seed)
+    trained(
+        eagle,
+        lambda m, t, r: mean_loss(feature_terms(target, m, read := Read.of(target, t)), read.mask),
+        texts,
+        seconds,
+        seed,
+    )
     trained(
         medusa, lambda m, t, r: mean_loss(medusa_terms(m, read := Read.of(target, t)), read.mask), texts, seconds, seed
     )

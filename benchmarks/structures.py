@@ -1,63 +1,112 @@
-"""Which structure pays on this machine? The embedded pair, every structure beside plain decoding, interleaved repeats.
+"""Which structure pays on this machine, and does `auto` find it? Every structure beside plain decoding, interleaved.
 
-Run: python benchmarks/structures.py [--prompts 16] [--repeats 3]. Prints a table on stderr and one JSON object last.
-A ratio is of whole wall times within one run; its interval is the range over repeats.
+Run: python benchmarks/structures.py [--drafter tiny:eagle] [--limit 24] [--repeats 2] [--auto]. Prompt by prompt all
+structures are timed one after the other, in random order. A speedup is a ratio of whole wall times, prefill included,
+with a 95 % interval over prompts. With --auto the structure that `--structure auto` chooses from the first prompts
+is timed among them, and its loss against the best: of the grid, by the other half of the prompts, so that the best is
+not picked by its own luck. A table on stderr, one JSON object last.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import typer
 
+from gumiho_decoder.auto import choose
 from gumiho_decoder.commands import load_pair
 from gumiho_decoder.config import GenerationConfig
+from gumiho_decoder.drafters.base import DraftOptions
 from gumiho_decoder.loop import generate, plain
 from gumiho_decoder.prompts import read_prompts
 from gumiho_decoder.recorder import Recorder, environment
-from gumiho_decoder.tiny import PROMPTS
-from gumiho_theory import Structure
+from gumiho_theory import InputError, Structure
 
 CHAINS = tuple(f"chain:{length}" for length in range(1, 8))
-TREES = tuple(f"tree:total={total},top_k={k},depth=7,mlp_topk={k}" for total, k in ((8, 3), (16, 5), (32, 8), (60, 10)))
+TREES = ((8, 3), (16, 5), (32, 8), (60, 10))
+RESAMPLES = 4000
+
+
+def grid(drafter) -> list[str]:
+    """Return the structures that the drafter can make."""
+    depth = drafter.depth or 7
+    named = [*CHAINS, *(f"tree:total={total},top_k={k},depth={depth},mlp_topk={k}" for total, k in TREES)]
+    made = []
+    for name in named:
+        try:
+            drafter.check(Structure.parse(name), DraftOptions())
+        except InputError:
+            continue
+        made.append(str(Structure.parse(name)))
+    return made
+
+
+def interval(plain_seconds: np.ndarray, seconds: np.ndarray) -> list[float]:
+    """Return a 95 % interval of the ratio of two sums over the same prompts."""
+    draws = np.random.default_rng(0).integers(len(seconds), size=(RESAMPLES, len(seconds)))
+    return np.quantile(plain_seconds[draws].sum(1) / seconds[draws].sum(1), (0.025, 0.975)).tolist()
+
+
+def loss_of(auto: np.ndarray, others: np.ndarray) -> dict[str, float]:
+    """Return how much slower `auto` is than the grid's best. Seconds by prompt: (prompts,), (structures, prompts)."""
+    rng = np.random.default_rng(0)
+    losses = []
+    for _ in range(RESAMPLES):
+        chosen = rng.permutation(rng.integers(len(auto), size=len(auto)))
+        judge, other = chosen[::2], chosen[1::2]
+        best = others[np.argmin(others[:, judge].sum(1))]
+        losses.append(1 - best[other].sum() / auto[other].sum())
+    low, high = np.quantile(losses, (0.025, 0.975))
+    return {"loss": float(np.mean(losses)), "lo": float(low), "hi": float(high)}
 
 
 def main(
-    prompts: Annotated[int, typer.Option(help="Prompts, spread over the shipped ones.")] = 16,
-    repeats: int = 3,
-    tokens: int = 96,
+    drafter: str = "tiny:gumiho",
+    prompts: Annotated[Path, typer.Option(help="JSON lines.")] = Path(__file__).parent / "prompts" / "measured.jsonl",
+    limit: Annotated[int, typer.Option(help="Prompts, spread evenly over the file.")] = 24,
+    repeats: int = 2,
+    max_new_tokens: int = 96,
+    auto: Annotated[bool, typer.Option("--auto", help="Judge `--structure auto` too.")] = False,
 ) -> None:
     """Time every structure."""
-    target, drafter = load_pair("tiny", "tiny:gumiho")
-    chosen = read_prompts(str(PROMPTS))
-    texts = [target.encode(p.turns[0]) for p in chosen[:: max(1, len(chosen) // prompts)]][:prompts]
-    structures = CHAINS + TREES
-    seconds = {name: np.zeros(repeats) for name in ("plain", *structures)}
-    taus = {}
+    target, heads = load_pair("tiny", drafter)
+    chosen = read_prompts(str(prompts))
+    texts = [target.encode(p.turns[0]) for p in chosen[:: max(1, len(chosen) // limit)]][:limit]
+    structures = grid(heads)
+    picked = choose(target, heads, texts, GenerationConfig(max_new_tokens)) if auto else None
+    own = [] if picked is None else [str(picked.structure)]
+    names = list(dict.fromkeys([*structures, *own]))
+    seconds = {name: np.zeros(len(texts)) for name in ("plain", *names)}
+    recorders = {name: Recorder() for name in names}
     for repeat in range(-1, repeats):  # the first round only warms up
-        recorders = {name: Recorder() for name in structures}
         for index, text in enumerate(texts if repeat >= 0 else texts[:1]):
-            names = np.random.default_rng((repeat + 1, index)).permutation(sorted(seconds))
-            for name in names.tolist():
+            for name in np.random.default_rng((repeat + 1, index)).permutation(sorted(seconds)).tolist():
                 if name == "plain":
-                    made = plain(target, text, GenerationConfig(tokens))
+                    made = plain(target, text, GenerationConfig(max_new_tokens))
                 else:
-                    config = GenerationConfig(tokens, Structure.parse(name))
-                    made = generate(target, drafter, text, config, recorders[name].prompt(str(index), None, 0))
+                    record = recorders[name] if repeat == 0 else Recorder()
+                    config = GenerationConfig(max_new_tokens, Structure.parse(name))
+                    made = generate(target, heads, text, config, record.prompt(str(index), None, 0))
                 if repeat >= 0:
-                    seconds[name][repeat] += made.seconds
-        if repeat >= 0:
-            taus = {name: recorder.trace({}).tau() for name, recorder in recorders.items()}
+                    seconds[name][index] += made.seconds
     rows = []
-    for name in structures:
-        ratio = seconds["plain"] / seconds[name]
-        low, mean, high = ratio.min(), ratio.mean(), ratio.max()
-        rows.append({"structure": name, "tau": taus[name], "speedup": mean, "lo": low, "hi": high})
-        print(f"{name:42} tau {taus[name]:.2f}  {mean:.2f}x [{low:.2f}, {high:.2f}]", file=sys.stderr)
-    print(json.dumps({"rows": rows, "environment": environment(target.device, target.dtype)}))
+    for name in names:
+        low, high = interval(seconds["plain"], seconds[name])
+        speedup = float(seconds["plain"].sum() / seconds[name].sum())
+        tau = recorders[name].trace({}).tau()
+        rows.append({"structure": name, "tau": tau, "speedup": speedup, "lo": low, "hi": high, "auto": name in own})
+        mark = " <- auto" if name in own else ""
+        print(f"{name:46} tau {tau:.2f}  {speedup:.2f}x [{low:.2f}, {high:.2f}]{mark}", file=sys.stderr)
+    result = {"drafter": drafter, "prompts": len(texts), "rows": rows}
+    if picked is not None:
+        loss = loss_of(seconds[own[0]], np.array([seconds[name] for name in structures]))
+        result["auto"] = {"structure": own[0], "predicted": picked.speedup, **loss}
+        print(json.dumps(result["auto"]), file=sys.stderr)
+    print(json.dumps({**result, "environment": environment(target.device, target.dtype)}))
 
 
 if __name__ == "__main__":

@@ -12,6 +12,8 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from gumiho_decoder.bench_command import register as register_bench
+from gumiho_simulator.bench_report import show_bench, write_bench_report
 from gumiho_simulator.cli import register
 from gumiho_theory import InputError
 from gumiho_theory.cli import register as register_theorem
@@ -27,6 +29,7 @@ app = typer.Typer(
 )
 register(app)
 register_theorem(app)
+register_bench(app, show_bench, write_bench_report)
 
 
 def _version(asked: bool) -> None:

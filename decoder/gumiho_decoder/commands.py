@@ -222,30 +222,11 @@ def decode(
     trace_path: Path | None,
 ) -> tuple[list[Output], Trace]:
     """Decode with a progress bar on stderr. When it is cut short, the cycles so far are written all the same."""
-    recorder = Recorder()
-    shape = getattr(drafter, "config", None)
-    provenance = environment(target.device, target.dtype) | {
-        "target": target.name,
-        "drafter": drafter.name,
-        "method": drafter.method,
-        "drafter_shape": asdict(shape) if is_dataclass(shape) else None,
-        "drafter_fingerprint": drafter.fingerprint,
-        "structure": str(generation.structure),
-        "max_new_tokens": generation.max_new_tokens,
-        "temperature": generation.temperature,
-        "top_k": generation.top_k,
-        "top_p": generation.top_p,
-        "candidates": generation.candidates,
-        "mode": generation.mode,
-        "lossless_mode": generation.lossless,
-        "fta": generation.fta,
-        "calibrated": generation.calibration is not None,
-        "seed": None if generation.warp.greedy else generation.seed,  # greedy decoding draws nothing
-    }
+    recorder, made_with = Recorder(), provenance(target, drafter, generation)
     log = None if config.every_position is None else config.every_position.log(drafter, generation)
 
     def write(complete: bool) -> Trace:
-        facts = provenance | {"complete": complete}
+        facts = made_with | {"complete": complete}
         trace = recorder.trace(facts)
         if trace_path is not None:
             trace.write(trace_path)
@@ -265,6 +246,29 @@ def decode(
                 print(f"stopped early: the cycles so far are in {places}", file=sys.stderr)
         raise
     return outputs, write(complete=True)
+
+
+def provenance(target: Target, drafter: Drafter, generation: GenerationConfig) -> dict[str, Any]:
+    """Return what is written into a trace: versions and machine, models, settings."""
+    shape = getattr(drafter, "config", None)
+    return environment(target.device, target.dtype) | {
+        "target": target.name,
+        "drafter": drafter.name,
+        "method": drafter.method,
+        "drafter_shape": asdict(shape) if is_dataclass(shape) else None,
+        "drafter_fingerprint": drafter.fingerprint,
+        "structure": str(generation.structure),
+        "max_new_tokens": generation.max_new_tokens,
+        "temperature": generation.temperature,
+        "top_k": generation.top_k,
+        "top_p": generation.top_p,
+        "candidates": generation.candidates,
+        "mode": generation.mode,
+        "lossless_mode": generation.lossless,
+        "fta": generation.fta,
+        "calibrated": generation.calibration is not None,
+        "seed": None if generation.warp.greedy else generation.seed,  # greedy decoding draws nothing
+    }
 
 
 @contextmanager

@@ -188,6 +188,7 @@ def every_position(
                 rows[at]["accepted"].append(accepted)
                 rows[at]["censored"].append(censored)
                 at += 1
+    rows[-1]["stop_reason"] = generation.stop_reason
     return rows
 
 
@@ -255,6 +256,7 @@ class Log:
         self._depth = max(structure.depth or 0 for structure in structures)
         check(drafter, structures, config.options(torch.Generator()), depth=self._depth, top_k=top_k)
         self._outputs = 0
+        self._stop_ids = frozenset(config.stop_token_ids)
         self._rows: list[dict[str, Any]] = []
 
     def collector(self, record: Callable[[Cycle], None] | None = None) -> Collector:
@@ -285,8 +287,8 @@ class Log:
         # Other draws than those of any output; like them they depend on the seed and the output's place alone.
         seed = np.random.SeedSequence((config.seed, self._outputs), spawn_key=(1,)).generate_state(1, np.uint64)[0]
         random = torch.Generator(target.head_device).manual_seed(int(seed >> np.uint64(1)))
-        stop_ids = target.eos_token_ids | frozenset(config.stop_token_ids)
-        beyond = lookahead(target, generation, self._depth, config.rule(random), stop_ids)
+        self._stop_ids |= target.eos_token_ids
+        beyond = lookahead(target, generation, self._depth, config.rule(random), self._stop_ids)
         settings = {"depth": self._depth, "top_k": self._top_k, "beyond": beyond, "options": config.options(random)}
         rows = every_position(target, drafter, tokens, generation, collected, self._structures, **settings)
         name = {"prompt_id": prompt.prompt_id, "task": prompt.task, "turn": turn}
@@ -304,5 +306,12 @@ class Log:
         candidates, so that it becomes `sampling_top_k`.
         """
         facts = {"sampling_top_k" if name == "top_k" else name: value for name, value in provenance.items()}
-        own = {"top_k": self._top_k, "depth": self._depth, "structures": [str(s) for s in self._structures]}
+        own = {
+            "top_k": self._top_k,
+            "depth": self._depth,
+            "structures": [str(s) for s in self._structures],
+            "stop_ids": sorted(self._stop_ids),
+            "temperature": self._config.temperature,
+            "candidates": self._config.candidates,
+        }
         return EveryPositionLog.from_rows(self._rows, facts | own)

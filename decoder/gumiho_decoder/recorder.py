@@ -49,8 +49,10 @@ def _row(cycle: Cycle) -> dict[str, Any]:
     known = cycle.drafted if cycle.censored_at is None else cycle.censored_at
     reached = min(cycle.accepted + 1, known)
     nothing: list[Any] = [None] * cycle.drafted
+    scores = draft.path_scores
     if not reached:
-        return row | {"rank": nothing, "q_draft": nothing, "p_target": nothing}
+        expected = None if scores is None else 0.0  # a root alone
+        return row | {"rank": nothing, "q_draft": nothing, "p_target": nothing, "expected_accepted": expected}
     # Depth i stands behind the i-th node of the path: there the drafter ranked all tokens, the target chose new[i - 1].
     nodes = torch.tensor(cycle.path[:reached], device=draft.row.device)
     true = torch.tensor(cycle.new[:reached], device=nodes.device)[:, None]
@@ -60,11 +62,14 @@ def _row(cycle: Cycle) -> dict[str, Any]:
     of_true = log_q.gather(1, true)
     rank = (log_q > of_true).sum(-1, keepdim=True) + 1
     ranked = ((at >= 0)[:, None] & of_true.isfinite()).long()  # a token that was no candidate at all has no rank
-    columns = torch.cat([ranked, rank, of_true.exp(), p_target], dim=1).double().tolist()
+    # All are read at once: each time the host reads, it waits for the device.
+    expected = p_target.new_zeros(()) if scores is None else scores.exp().sum()
+    columns = torch.cat([ranked, rank, of_true.exp(), p_target, expected.expand_as(rank)], dim=1).double().tolist()
     rest = [None] * (cycle.drafted - reached)
-    row["rank"] = [*(int(r) if ranked else None for ranked, r, _, _ in columns), *rest]
-    row["q_draft"] = [*(q if at >= 0 else None for at, (_, _, q, _) in zip(at.tolist(), columns, strict=True)), *rest]
-    row["p_target"] = [*(p for _, _, _, p in columns), *rest]
+    row["rank"] = [*(int(r) if ranked else None for ranked, r, *_ in columns), *rest]
+    row["q_draft"] = [*(q if at >= 0 else None for at, (_, _, q, *_) in zip(at.tolist(), columns, strict=True)), *rest]
+    row["p_target"] = [*(p for *_, p, _ in columns), *rest]
+    row["expected_accepted"] = None if scores is None else columns[0][-1]
     return row
 
 

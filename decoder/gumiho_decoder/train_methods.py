@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import shutil
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -41,20 +42,43 @@ DEPTH = 7  # draft positions that are measured where a method reaches any
 _DRAFTERS = {"gumiho": GumihoDrafter, "eagle": EagleDrafter, "medusa": MedusaDrafter, "hydra": HydraDrafter}
 
 
-def new_model(target: Target, config: TrainConfig) -> nn.Module:
+def new_model(target: Target, config: TrainConfig, start: Path | None = None) -> nn.Module:
     """Return weights to be trained, float32, on the device of the target's lm_head; they depend on the seed alone.
+
+    Parameters
+    ----------
+    target : Target
+    config : TrainConfig
+    start : path, optional
+        A drafter's folder, in the own format, whose weights are to be trained on, in place of new ones.
 
     Raises
     ------
     InputError
-        The target's features are not what its lm_head reads, or a draft model of no possible width.
+        The target's features are not what its lm_head reads, a draft model of no possible width, or a `start` of
+        another method or shape than is to be trained.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         model = _new(target, config)
+    if start is not None:
+        model.load_state_dict(_started(start, config.method, model).state_dict())
     if config.method != "draft-model":
         target.check_fit(config.method, model.config.hidden_size, model.config.vocab_size)
     return model.float().to(target.head_device).train()
+
+
+def _started(start: Path, method: str, like: nn.Module) -> nn.Module:
+    if method == "draft-model":
+        raise InputError(
+            "start", f"{start}, for method 'draft-model'", "a method whose heads read the target's features"
+        )
+    found = type(like).from_pretrained(start)
+    for field in fields(like.config):
+        own, wanted = getattr(found.config, field.name), getattr(like.config, field.name)
+        if own != wanted:
+            raise InputError(f"start {start}, {field.name}", own, f"{wanted}, as is to be trained")
+    return found
 
 
 def _new(target: Target, config: TrainConfig) -> nn.Module:

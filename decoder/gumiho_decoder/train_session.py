@@ -6,6 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -60,10 +61,11 @@ class Session:
         run: RunFolder,
         accelerator: Any,
         features: Features | None,
+        start: Path | None = None,
     ) -> None:
         self._target, self._batches, self._heldout, self._config = target, batches, heldout, config
         self._run, self._accelerator, self._features = run, accelerator, features
-        self.model = new_model(target, config)
+        self.model = new_model(target, config, start)
         optimizers = _optimizers(self.model, config)
         self._rates = [[group["lr"] for group in optimizer.param_groups] for optimizer in optimizers]
         learner = Learner(target, self.model, config)

@@ -73,9 +73,21 @@ def train_target(
     *,
     resume: bool,
     device: str = "cpu",
+    start: Path | None = None,
+    bf16: bool = False,
+    compiled: bool = False,
 ):
-    """Train a target on a token stream; returns (model, seconds). The last checkpoint is `folder/checkpoint.pt`."""
-    model = new_target(config).to(device).train()
+    """Train a target on a token stream; returns (model, seconds). The last checkpoint is `folder/checkpoint.pt`.
+
+    `start` is the folder of a model to begin from, else new weights; `bf16` multiplies in bfloat16 (slow on a CPU
+    without instructions for it), `compiled` through torch.compile (needs a C++ compiler).
+    """
+    from transformers import LlamaForCausalLM
+
+    model = LlamaForCausalLM.from_pretrained(start, dtype=torch.float32) if start else new_target(config)
+    model = model.to(device).train()
+    if compiled:
+        model.compile()
     optimizers = split_optimizers(model, config.rate, config.rate, config.weight_decay)
     stages = [
         (share * loop.steps, Blocks(stream, n, config.tokens_per_step // n, config.seed)) for share, n in config.lengths
@@ -84,7 +96,7 @@ def train_target(
     def batch_loss(step: int) -> torch.Tensor:
         blocks = next(blocks for end, blocks in stages if step < end)
         tokens = blocks(step).to(device)
-        with torch.autocast(device.split(":")[0], dtype=torch.bfloat16):
+        with torch.autocast(device.split(":")[0], dtype=torch.bfloat16, enabled=bf16):
             return model(input_ids=tokens, labels=tokens, use_cache=False).loss
 
     seconds = run_loop(loop, model, optimizers, batch_loss, folder / "checkpoint.pt", log, resume=resume)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import signal
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -31,6 +32,8 @@ def train(
     *,
     features: Features | None = None,
     data: Mapping[str, Any] | None = None,
+    start: Path | None = None,
+    keep_at: Collection[int] = (),
     resume: bool = False,
     progress: Callable[[Step], None] | None = None,
 ) -> Result:
@@ -57,6 +60,11 @@ def train(
         the target computes them.
     data : mapping, optional
         What training.json says of the data; its `fingerprint`, if there is one, has to agree when a run is resumed.
+    start : path, optional
+        A drafter's folder in the own format, of the same shape: train on from its weights, of this target or another.
+    keep_at : collection of int
+        Steps after which the weights, as they stand, are also written as a drafter of their own, to step-N in the
+        folder: to see what more training brings.
     resume : bool
         Go on from the folder's checkpoint, to the weights that an uninterrupted run gives.
     progress : callable, optional
@@ -70,7 +78,11 @@ def train(
     """
     data = dict(data or {})
     target_fingerprint = fingerprint(target.model)
-    run = RunFolder(folder, config, target_fingerprint, str(data.get("fingerprint", "")))
+    read = str(data.get("fingerprint", ""))
+    if start is not None:
+        data["start"] = hashlib.sha256((start / "model.safetensors").read_bytes()).hexdigest()
+        read = f"{read}, from {data['start']}"
+    run = RunFolder(folder, config, target_fingerprint, read)
     accelerator = accelerator_for(config, target)
     _check(target, heldout, config, accelerator.num_processes)
     found = run.begin(resume=resume)
@@ -86,7 +98,7 @@ def train(
     if resume:
         begun = "none, begun from the start" if found is None else f"on from step {found['step']}"
         say(f"{run.checkpoint}: {begun}")
-    session = Session(target, batches, heldout, config, run, accelerator, features)
+    session = Session(target, batches, heldout, config, run, accelerator, features, start)
     session.restore(found)
     with _Interrupts() as interrupts:
         while session.step < config.steps:
@@ -99,6 +111,10 @@ def train(
                 except KeyboardInterrupt:
                     interrupts.noted = True
             stop = session.any_process(interrupts.noted)
+            if session.step in keep_at and session.step < config.steps and accelerator.is_main_process:
+                kept = folder / f"step-{session.step}"
+                kept.mkdir(exist_ok=True)
+                save(target, session.model, config, kept, target_fingerprint)
             if stop or session.step % config.checkpoint_every == 0 or session.step == config.steps:
                 session.save()
             if stop:

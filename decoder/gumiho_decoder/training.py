@@ -11,6 +11,8 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from gumiho_decoder.muon import Muon
+
 
 @dataclass(frozen=True)
 class LoopConfig:
@@ -107,16 +109,14 @@ def split_optimizers(
 ) -> list[torch.optim.Optimizer]:
     """Muon for the hidden matrices, AdamW for embeddings, gains and biases.
 
-    Muon (momentum orthogonalised by Newton-Schulz) needs markedly fewer tokens than AdamW at this size; with
-    `match_rms_adamw` both take learning rates of the same scale.
+    Muon (momentum orthogonalised by Newton-Schulz) needs markedly fewer tokens than AdamW at this size; both take
+    learning rates of the same scale.
     """
     trained = [(n, p) for n, p in model.named_parameters() if p.requires_grad]
     matrices = [p for n, p in trained if p.ndim == 2 and "embed" not in n]
     chosen = {id(p) for p in matrices}
     rest = [p for _, p in trained if id(p) not in chosen]
     return [
-        torch.optim.Muon(
-            matrices, lr=muon_rate, weight_decay=weight_decay, momentum=0.95, adjust_lr_fn="match_rms_adamw"
-        ),
+        Muon(matrices, lr=muon_rate, weight_decay=weight_decay),
         torch.optim.AdamW(rest, lr=adam_rate, betas=(0.9, 0.95), weight_decay=0.0),
     ]

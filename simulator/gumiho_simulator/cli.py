@@ -13,10 +13,16 @@ from typing import Annotated, Any
 
 import typer
 
+from gumiho_simulator.allocate_command import allocate, compare, cost, roofline
+from gumiho_simulator.calibrate_command import calibrate
+from gumiho_simulator.import_command import import_traces, warnings_as_lines
 from gumiho_simulator.json_output import dumps
+from gumiho_simulator.replay_command import replay
+from gumiho_simulator.sweep_command import sweep
 from gumiho_theory import InputError
 
-traces_app = typer.Typer(help="Look at logged traces.")
+traces_app = typer.Typer(help="Look at logged traces, and read the logs of others.")
+traces_app.command("import")(import_traces)
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 
@@ -34,6 +40,10 @@ def register(app: typer.Typer) -> None:
     app.command("fit")(fit)
     app.command("forecast")(forecast)
     app.command("validate")(validate)
+    app.command("replay")(replay)
+    app.command("calibrate")(calibrate)
+    for command in (allocate, compare, cost, roofline, sweep):
+        app.command(command.__name__)(command)
     app.add_typer(traces_app, name="traces")
 
 
@@ -87,7 +97,7 @@ def predict(
 
 @traces_app.command("show")
 def show_trace(
-    file: Annotated[Path, typer.Argument(help="Cycle trace (Parquet), or acceptance counts (.json).")],
+    file: Annotated[Path, typer.Argument(help="Cycle trace, counts, or a log that `traces import` reads.")],
     json: Json = False,
 ) -> None:
     """Sum up a log: tau, rates by draft position with prompt-clustered 95 % intervals, times.
@@ -96,14 +106,18 @@ def show_trace(
     """
     from gumiho_simulator.summary import read_log, summarize
 
-    result = summarize(read_log(file))
+    with warnings_as_lines():
+        log = read_log(file)
+    result = summarize(log)
     if json:
         typer.echo(dumps(result))
         return
 
     from gumiho_simulator.tables import show, table, text
 
-    facts = ("cycles", "prompts", "tau", "tau_ci", "tau_macro", "mean_committed", "censored_cycles")
+    facts: tuple[str, ...] = ("cycles", "prompts", "tau", "tau_ci", "tau_macro", "mean_committed", "censored_cycles")
+    promised = ("expected_tau", "expected_tau_error", "expected_tau_error_ci")
+    facts += promised if result["expected_tau"] is not None else ()
     pairs = [(name, result[name]) for name in (*facts, "draft_ms", "verify_ms")]
     parts: list[Any] = [table(("quantity", "value"), pairs, str(file))]
     if result["conditional"] is not None:
@@ -149,10 +163,14 @@ def tree(
 
 
 def fit(
-    file: Annotated[Path, typer.Argument(help="Cycle trace (Parquet), or acceptance counts (.json).")],
+    file: Annotated[Path, typer.Argument(help="Cycle trace, counts, or a log that `traces import` reads.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="Model file to write (JSON).")],
     model: Annotated[
-        str, typer.Option(help="auto, hazard or geometric; auto takes the better on held-out prompts.")
+        str,
+        typer.Option(
+            help="auto, geometric, hazard, mixture, hmm (needs a trace) or rank (static trees; needs ranks); "
+            "auto takes the best on held-out prompts."
+        ),
     ] = "auto",
     json: Json = False,
 ) -> None:
@@ -163,7 +181,9 @@ def fit(
     from gumiho_simulator.fit import fit as fit_log
     from gumiho_simulator.summary import read_log
 
-    fitted = fit_log(read_log(file), model)
+    with warnings_as_lines():
+        log = read_log(file)
+    fitted = fit_log(log, model)
     fitted.write(output)
     result = {**fitted.summary(), "output": str(output)}
     if json:
@@ -230,6 +250,7 @@ def forecast(
     rows = [[one[column] for column in columns] for one in result["forecasts"]]
     notes = [f"{one['structure']}: {one['note']}" for one in result["forecasts"] if one["note"]]
     best = [f"fastest: {result['best']}"] if result.get("best") else []
+    best += [f"not slower than plain decoding up to {result['break_even']}"] if result.get("break_even") else []
     show(table(columns, rows), *notes, *best)
 
 

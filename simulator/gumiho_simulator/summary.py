@@ -3,43 +3,53 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gumiho_simulator.expected import expected_tau
 from gumiho_simulator.intervals import Interval, rate_intervals, tau_interval
-from gumiho_theory import AcceptanceCounts, InputError, Trace
-from gumiho_theory.files import read_json
+from gumiho_theory import AcceptanceCounts, Trace
 
 FloatArray = NDArray[np.float64]
 
 
+class LogWarning(UserWarning):
+    """What was left out of a log, contradicted itself, or had to be read one way of several."""
+
+
 def read_log(path: str | os.PathLike[str]) -> Trace | AcceptanceCounts:
-    """Read a cycle trace (Parquet) or acceptance counts (a name that ends in .json).
+    """Read a log of any format that `gumiho_simulator.importers` knows, told by its content.
 
     Parameters
     ----------
     path
-        File to read.
+        File to read: this toolkit's cycle trace (Parquet) or acceptance counts (JSON), or an engine's log.
 
     Returns
     -------
     Trace or AcceptanceCounts
-        What the file holds.
+        What the file holds, by this toolkit's conventions: accepted lengths without the bonus token, tau
+        with it.
+
+    Warns
+    -----
+    LogWarning
+        For each thing that was wrong with the file and did not keep it from being read.
 
     Raises
     ------
     InputError
-        The file cannot be read or is neither.
+        The file cannot be read, is of no known format, or holds nothing usable.
     """
-    if Path(path).suffix.lower() != ".json":
-        return Trace.read(path)
-    try:
-        return AcceptanceCounts.from_json(read_json(path))
-    except InputError as error:
-        raise error if error.place.startswith(str(path)) else error.within(path) from error
+    from gumiho_simulator.importers import read
+
+    reading = read(path)
+    for note in reading.warnings:
+        warnings.warn(f"{os.fspath(path)}: {note}", LogWarning, stacklevel=2)
+    return reading.log
 
 
 def summarize(log: Trace | AcceptanceCounts, seed: int = 0) -> dict[str, Any]:
@@ -59,7 +69,8 @@ def summarize(log: Trace | AcceptanceCounts, seed: int = 0) -> dict[str, Any]:
         clustered by prompt or None), tau_convention, tau_macro (mean of per-prompt ratios), conditional,
         conditional_ci, survival, survival_ci, at_risk (by draft position; None where the log has none),
         mean_committed (tokens a cycle), censored_cycles, draft_ms and verify_ms (mean milliseconds a cycle;
-        None where not measured).
+        None where not measured), expected_tau, expected_tau_error and expected_tau_error_ci (what dynamic
+        trees' own scores promised, less what they gave; None where the log does not say).
     """
     counts = log.counts_by_prompt() if isinstance(log, Trace) else log
     complete = counts.complete_cycles > 0
@@ -79,6 +90,16 @@ def summarize(log: Trace | AcceptanceCounts, seed: int = 0) -> dict[str, Any]:
         "censored_cycles": int((counts.cycles - counts.complete_cycles).sum()),
         "draft_ms": mean_ms(log.draft_seconds) if isinstance(log, Trace) else None,
         "verify_ms": mean_ms(log.verify_seconds) if isinstance(log, Trace) else None,
+        **_promised(log, seed),
+    }
+
+
+def _promised(log: Trace | AcceptanceCounts, seed: int) -> dict[str, Any]:
+    found = expected_tau(log, np.random.default_rng(seed)) if isinstance(log, Trace) else None
+    return {
+        "expected_tau": found and found.expected,
+        "expected_tau_error": found and found.expected - found.measured,
+        "expected_tau_error_ci": None if found is None or found.lo is None else [found.lo, found.hi],
     }
 
 

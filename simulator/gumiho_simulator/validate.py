@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gumiho_simulator.acceptance import MODELS
-from gumiho_simulator.fit import FitResult, fit
+from gumiho_simulator.acceptance import Observations
+from gumiho_simulator.fit import FitResult, fit, possible
 from gumiho_simulator.forecast import Forecast, forecast
 from gumiho_simulator.intervals import Interval, pmf_intervals
-from gumiho_theory import ChainStructure, InputError, Trace
+from gumiho_theory import ChainStructure, EveryPositionLog, InputError, Trace
 
 FloatArray = NDArray[np.float64]
 
@@ -133,7 +133,7 @@ class Validation:
         }
 
 
-def validate(trace: Trace, holdout: float = 0.5, seed: int = 0, models: Sequence[str] = tuple(MODELS)) -> Validation:
+def validate(trace: Trace, holdout: float = 0.5, seed: int = 0, models: Sequence[str] | None = None) -> Validation:
     """Fit each model on some prompts and forecast tau of the others, for the structure that was logged.
 
     Parameters
@@ -146,7 +146,7 @@ def validate(trace: Trace, holdout: float = 0.5, seed: int = 0, models: Sequence
     seed
         Seed of the split and of the resampling.
     models
-        Names of the models.
+        Names of the models; by default all that the trace has everything for.
 
     Returns
     -------
@@ -178,11 +178,12 @@ def validate(trace: Trace, holdout: float = 0.5, seed: int = 0, models: Sequence
     if structure.startswith("chain:") and int(structure.removeprefix("chain:")) < trace.depth:
         wanted = f"at least chain:{trace.depth}, as deep as the drafts of the trace"
         raise InputError("structure of the trace's provenance", structure, wanted)
-    fits = tuple(fit(train, name) for name in models)
+    names = models if models is not None else possible(Observations.of(train))
+    fits = tuple(fit(train, name) for name in names)
     forecasts = tuple(forecast(one, [structure], len(holdout_prompts), seed)[0] for one in fits)
     return Validation(
         rows=tuple(_row(one, measured) for one in forecasts),
-        sampling_floor=_sampling_floor(test, floor_generator),
+        sampling_floor=sampling_floor(test, floor_generator),
         fits=fits,
         forecasts=forecasts,
         fit_prompts=fit_prompts,
@@ -193,13 +194,13 @@ def validate(trace: Trace, holdout: float = 0.5, seed: int = 0, models: Sequence
     )
 
 
-def split_prompts(trace: Trace, holdout: float, generator: np.random.Generator) -> frozenset[str]:
+def split_prompts(trace: Trace | EveryPositionLog, holdout: float, generator: np.random.Generator) -> frozenset[str]:
     """Choose the prompts to hold out, stratified by task.
 
     Parameters
     ----------
     trace
-        A cycle trace.
+        A cycle trace, or an every-position log.
     holdout
         Share to hold out.
     generator
@@ -244,20 +245,21 @@ def lengths_by_prompt(trace: Trace, depth: int) -> FloatArray:
     return table
 
 
-def _row(one: Forecast, measured: float) -> ValidationRow:
-    return ValidationRow(
-        model=one.model,
-        structure=one.structure,
-        predicted=one.tau,
-        lo=one.lo,
-        hi=one.hi,
-        measured=measured,
-        relative_error=None if one.tau is None else (one.tau - measured) / measured,
-        inside=None if one.lo is None or one.hi is None else one.lo <= measured <= one.hi,
-    )
+def sampling_floor(test: Trace, generator: np.random.Generator) -> float | None:
+    """Median relative error of tau that a perfect model would have, by resampling prompts.
 
+    Parameters
+    ----------
+    test
+        Held-out prompts.
+    generator
+        Source of randomness.
 
-def _sampling_floor(test: Trace, generator: np.random.Generator) -> float | None:
+    Returns
+    -------
+    float or None
+        None with fewer than two prompts that hold a complete cycle.
+    """
     counts = test.counts_by_prompt()
     complete = counts.complete_cycles.astype(np.float64)
     total = counts.total_accepted[complete > 0].astype(np.float64)
@@ -270,3 +272,16 @@ def _sampling_floor(test: Trace, generator: np.random.Generator) -> float | None
     whole = 1 + total.sum() / complete.sum()
     # Resampling n prompts understates the spread by (n - 1) / n.
     return float(np.median(np.abs(resampled / whole - 1)) * np.sqrt(n / (n - 1)))
+
+
+def _row(one: Forecast, measured: float) -> ValidationRow:
+    return ValidationRow(
+        model=one.model,
+        structure=one.structure,
+        predicted=one.tau,
+        lo=one.lo,
+        hi=one.hi,
+        measured=measured,
+        relative_error=None if one.tau is None else (one.tau - measured) / measured,
+        inside=None if one.lo is None or one.hi is None else one.lo <= measured <= one.hi,
+    )

@@ -10,7 +10,7 @@ from fakes import VOCAB, random_drafter
 from gumiho_decoder.config import GenerationConfig
 from gumiho_decoder.loop import generate, plain
 from gumiho_decoder.recorder import Recorder, environment
-from gumiho_theory import ChainStructure, Structure, Trace
+from gumiho_theory import ChainStructure, ScoreCalibration, Structure, TemperatureMap, Trace
 from scripted import ScriptedDrafter, mixed
 
 
@@ -74,6 +74,32 @@ def test_behind_a_leaf_nothing_was_ranked(target, prompt):
     assert (trace.rank[:, 1] == 0).all()
     assert np.isnan(trace.q_draft[:, 1]).all()
     assert not np.isnan(trace.p_target[:, 1]).any()
+
+
+@pytest.mark.parametrize("betas", [(1.0,), (2.0, 0.5, 1.5)])
+def test_a_dynamic_tree_s_promise_is_the_sum_of_its_calibrated_path_probabilities(betas, target, prompt):
+    drafter, structure = random_drafter(target), Structure.parse("tree:total=20,top_k=3,depth=5,mlp_topk=4")
+    calibration = ScoreCalibration("own", drafter.fingerprint, tuple(TemperatureMap(beta) for beta in betas))
+    recorder, promised = Recorder(), []
+    record = recorder.prompt("a", None, 0)
+
+    def look(cycle):
+        record(cycle)
+        draft, paths = cycle.draft, [1.0]
+        for node in range(1, draft.n_nodes):
+            parent = int(draft.parents[node])
+            log_q = draft.log_q[draft.row[parent]] * calibration.at(int(draft.depths[node])).beta
+            paths.append(paths[parent] * float(log_q.softmax(-1)[draft.tokens[node]]))
+        promised.append(sum(paths[1:]))
+
+    generate(target, drafter, prompt, GenerationConfig(30, structure, calibration=calibration), look)
+    assert len(promised) > 5
+    assert recorder.trace({}).expected_accepted.tolist() == pytest.approx(promised, rel=1e-4)
+
+
+def test_other_structures_promise_nothing(target, prompt):
+    trace, _ = record(target, random_drafter(target), prompt, ChainStructure(4), 12)
+    assert np.isnan(trace.expected_accepted).all() and not trace.missing
 
 
 def test_times_are_measured_and_the_trace_survives_its_file(target, prompt, tmp_path):

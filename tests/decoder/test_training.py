@@ -1,4 +1,4 @@
-"""Training: resumable to the same weights, and aligned: what a head learns is the position at which it drafts."""
+"""Training a target: resumable to the same weights; the blocks it reads; Muon."""
 
 from __future__ import annotations
 
@@ -9,17 +9,11 @@ import pytest
 import torch
 
 from fakes import FakeTokenizer
-from gumiho_decoder.config import GenerationConfig
 from gumiho_decoder.data import Blocks, evenly, load_stream, save_stream, token_stream, train_tokenizer
-from gumiho_decoder.drafters.gumiho import GumihoDrafter
-from gumiho_decoder.drafters.gumiho_model import GumihoConfig
-from gumiho_decoder.loop import generate, plain
-from gumiho_decoder.recorder import Recorder
+from gumiho_decoder.muon import Muon, orthogonal
 from gumiho_decoder.target import Target
-from gumiho_decoder.train_drafter import DrafterTraining, heldout_accuracy, train_gumiho
 from gumiho_decoder.train_target import TargetConfig, heldout_loss, train_target
 from gumiho_decoder.training import LoopConfig
-from gumiho_theory import ChainStructure
 
 SHAPE = TargetConfig(
     hidden_size=32,
@@ -74,35 +68,6 @@ def test_a_resumed_target_training_ends_at_the_uninterrupted_weights(tmp_path):
     assert not equal_weights(whole, shorter)
 
 
-def test_a_resumed_drafter_training_ends_at_the_uninterrupted_weights(trained, tmp_path):
-    loop, training = LoopConfig(8, warmup=2, checkpoint_every=3), DrafterTraining(length=32, batch=4)
-    shape = GumihoConfig.for_target(trained)
-    whole, _ = train_gumiho(trained, shape, training, loop, STREAM, tmp_path / "a", silent, resume=False)
-    with pytest.raises(CutError):
-        train_gumiho(trained, shape, training, loop, STREAM, tmp_path / "b", interrupted_at(5), resume=False)
-    resumed, _ = train_gumiho(trained, shape, training, loop, STREAM, tmp_path / "b", silent, resume=True)
-    assert equal_weights(whole, resumed)
-
-
-@pytest.mark.parametrize(("serial", "parallel"), [(2, 5), (1, 3)])
-def test_heads_learn_the_position_at_which_they_draft(serial, parallel, trained, tmp_path):
-    """Trained on a periodic text, every position of the draft is accepted: one index off, and none of its head's is."""
-    assert plain(trained, PERIOD * 2, GenerationConfig(22)).token_ids == tuple(PERIOD * 2)
-    shape = GumihoConfig.for_target(trained, serial_steps=serial, parallel_heads=parallel)
-    training = DrafterTraining(length=64, batch=8)
-    loop = LoopConfig(250, warmup=5)
-    model, _ = train_gumiho(trained, shape, training, loop, STREAM, tmp_path, silent, resume=False)
-    accuracy = heldout_accuracy(trained, model, STREAM, length=64, count=8)
-    assert len(accuracy) == serial + parallel
-    assert min(accuracy) > 0.9
-    recorder = Recorder()
-    depth = serial + parallel
-    drafter = GumihoDrafter(model, trained, "periodic")
-    config = GenerationConfig(60, ChainStructure(depth))
-    generate(trained, drafter, PERIOD * 2, config, recorder.prompt("a", None, 0))
-    assert recorder.trace({}).tau() > 0.75 * (depth + 1)
-
-
 def test_training_lowers_the_heldout_loss(trained):
     assert heldout_loss(trained.model, STREAM, length=64, count=4) < 0.3  # untrained: ln 32 = 3.47
 
@@ -134,3 +99,31 @@ def test_the_tokenizer_gives_back_any_text_and_the_stream_ends_each_document(tmp
     assert stream[-1] == tokenizer.eos_token_id
     save_stream(tmp_path / "new" / "s.npy", stream)
     assert np.array_equal(load_stream(tmp_path / "new" / "s.npy"), stream)
+
+
+def test_orthogonalised_matrices_keep_their_singular_vectors_and_bring_the_values_near_1():
+    random = torch.Generator().manual_seed(0)
+    for shape in ((3, 8, 24), (2, 16, 40), (2, 40, 16)):
+        matrices = torch.randn(shape, generator=random)
+        for matrix, made in zip(matrices, orthogonal(matrices), strict=True):
+            u, _, v = torch.linalg.svd(matrix, full_matrices=False)
+            inside = u.T @ made @ v.T
+            assert torch.allclose(inside, torch.diag(inside.diag()), atol=1e-3)
+            assert (inside.diag() > 0.3).all() and (inside.diag() < 1.3).all()
+
+
+def test_a_step_is_that_of_torch_but_for_its_rounding_to_bfloat16():
+    random = torch.Generator().manual_seed(1)
+    start = [torch.randn(24, 40, generator=random), torch.randn(24, 40, generator=random), torch.randn(40, 8)]
+    own, theirs = ([torch.nn.Parameter(w.clone()) for w in start] for _ in range(2))
+    settings = dict(lr=0.1, weight_decay=0.1, momentum=0.9)
+    ours = Muon(own, **settings)
+    torchs = torch.optim.Muon(theirs, **settings, adjust_lr_fn="match_rms_adamw")
+    for _ in range(3):
+        for a, b in zip(own, theirs, strict=True):
+            a.grad = torch.randn(a.shape, generator=random)
+            b.grad = a.grad.clone()
+        ours.step()
+        torchs.step()
+    for a, b, w in zip(own, theirs, start, strict=True):
+        assert (a - b).norm() < 0.02 * (a - w).norm()

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gumiho_simulator.acceptance import GeometricModel, HazardModel, model_class
+from gumiho_simulator.acceptance import GeometricModel, HazardModel, Observations, model_class, simulate_lengths
 from gumiho_theory import AcceptanceCounts, InputError, Trace, conditional_to_survival
 
 
@@ -27,6 +27,10 @@ def counts_of(at_risk: Any, accepted: Any) -> AcceptanceCounts:
     )
 
 
+def observed(at_risk: Any, accepted: Any) -> Observations:
+    return Observations(counts_of(at_risk, accepted))
+
+
 def test_hazard_equals_a_plain_loop_over_cycles_with_censoring(trace: Trace) -> None:
     at_risk, accepted = [0] * trace.depth, [0] * trace.depth
     for row in range(trace.n_cycles):
@@ -36,9 +40,9 @@ def test_hazard_equals_a_plain_loop_over_cycles_with_censoring(trace: Trace) -> 
                 at_risk[i - 1] += 1
                 accepted[i - 1] += trace.accepted[row] >= i
     expected = [k / n for k, n in zip(accepted, at_risk, strict=True)]
-    model = HazardModel.fit(trace.counts_by_prompt())
+    model = HazardModel.fit(Observations.of(trace))
     np.testing.assert_allclose(model.conditional(trace.depth), expected, rtol=1e-14)
-    rate = GeometricModel.fit(trace.counts_by_prompt()).rate
+    rate = GeometricModel.fit(Observations.of(trace)).rate
     assert rate == pytest.approx(sum(accepted) / sum(at_risk), rel=1e-14)
 
 
@@ -46,7 +50,7 @@ def test_censored_cycles_stay_at_risk_only_up_to_the_cut() -> None:
     row = {"task": None, "turn": 0, "position": 0, "drafted": 3, "nodes": 4, "censored_at": None}
     full = row | {"prompt_id": "a", "cycle": 0, "accepted": 1, "committed": 2}
     cut = row | {"prompt_id": "a", "cycle": 1, "position": 2, "accepted": 2, "committed": 2, "censored_at": 2}
-    model = HazardModel.fit(Trace.from_rows([full, cut]).counts_by_prompt())
+    model = HazardModel.fit(Observations.of(Trace.from_rows([full, cut])))
     np.testing.assert_array_equal(model.conditional(2), [1.0, 0.5])
     # Position 3: the only cycle that got past 2 was cut there, so its rate is unknown.
     assert model.support == 2
@@ -55,17 +59,18 @@ def test_censored_cycles_stay_at_risk_only_up_to_the_cut() -> None:
 
 
 def test_nothing_survives_a_rate_of_zero_so_deeper_positions_are_determined() -> None:
-    model = HazardModel.fit(counts_of([[4, 2, 0]], [[2, 0, 0]]))
+    model = HazardModel.fit(observed([[4, 2, 0]], [[2, 0, 0]]))
     assert model.support == 3
     np.testing.assert_array_equal(conditional_to_survival(model.conditional(3)), [0.5, 0.0, 0.0])
 
 
 @pytest.mark.parametrize("make", [HazardModel.fit, GeometricModel.fit])
-def test_the_fit_maximises_the_likelihood(make: Callable[[AcceptanceCounts], Any]) -> None:
+def test_the_fit_maximises_the_likelihood(make: Callable[[Observations], Any]) -> None:
     counts = counts_of([[10, 6], [8, 7]], [[6, 2], [7, 5]])
-    best = make(counts).log_likelihood(counts)
+    log = Observations(counts)
+    best = make(log).log_likelihood(log)
     for shift in (-0.02, 0.02):
-        moved = make(counts).conditional(2) + shift
+        moved = make(log).conditional(2) + shift
         n, k = counts.at_risk.sum(axis=0), counts.accepted.sum(axis=0)  # type: ignore[union-attr]
         worse = sum(k[i] * math.log(moved[i]) + (n[i] - k[i]) * math.log(1 - moved[i]) for i in range(2))
         assert worse < best
@@ -83,7 +88,7 @@ def test_refitting_to_weights_equals_fitting_to_repeated_prompts(sizes: list[tup
     chosen = np.repeat(np.arange(len(sizes)), weights)
     repeated = counts_of(np.array(at_risk)[chosen], np.array(accepted)[chosen])
     for kind in (HazardModel, GeometricModel):
-        model, again = kind.fit(counts), kind.fit(repeated)
+        model, again = kind.fit(Observations(counts)), kind.fit(Observations(repeated))
         depth = min(model.support, again.support)
         refit = model.refitted(weights[None].astype(np.float64), depth)[0]
         np.testing.assert_allclose(
@@ -92,22 +97,31 @@ def test_refitting_to_weights_equals_fitting_to_repeated_prompts(sizes: list[tup
 
 
 def test_a_likelihood_contradicted_by_a_rate_of_one_is_minus_infinity_and_smoothing_mends_it() -> None:
-    model = HazardModel.fit(counts_of([[5]], [[5]]))
-    other = counts_of([[5]], [[4]])
+    model = HazardModel.fit(observed([[5]], [[5]]))
+    other = observed([[5]], [[4]])
     assert model.log_likelihood(other) == -math.inf
     assert math.isfinite(model.log_likelihood(other, smoothing=0.5))
-    assert model.log_likelihood(model.counts) == 0.0
+    assert model.log_likelihood(Observations(model.counts)) == 0.0
 
 
 def test_an_unknown_model_is_named_with_those_that_exist() -> None:
-    with pytest.raises(InputError, match=r"'mixture'.*hazard, geometric"):
-        model_class("mixture")
+    with pytest.raises(InputError, match=r"'weibull'.*hazard, geometric, mixture, hmm, rank"):
+        model_class("weibull")
 
 
 def test_counts_without_positions_or_without_cycles_are_refused() -> None:
     zeros = np.array([3])
     totals = AcceptanceCounts(("a",), zeros, zeros, zeros)
     with pytest.raises(InputError, match="positions"):
-        HazardModel.fit(totals)
+        HazardModel.fit(Observations(totals))
     with pytest.raises(InputError, match="no cycle at risk"):
-        GeometricModel.fit(counts_of([[0, 0]], [[0, 0]]))
+        GeometricModel.fit(observed([[0, 0]], [[0, 0]]))
+
+
+def test_independent_cycles_are_drawn_by_their_number_not_one_by_one() -> None:
+    model = HazardModel.fit(observed([[100, 80, 20]], [[80, 20, 10]]))
+    lengths = simulate_lengths(model, 3, 10**15, np.random.default_rng(0))
+    np.testing.assert_allclose(lengths / 1e15, [0.2, 0.6, 0.1, 0.1], atol=1e-6)
+    assert lengths.sum() == 10**15
+    with pytest.raises(InputError, match="cycles"):
+        simulate_lengths(model, 3, -1, np.random.default_rng(0))

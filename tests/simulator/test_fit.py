@@ -16,13 +16,19 @@ from gumiho_theory import AcceptanceCounts, InputError, Trace
 MakeTrace = Callable[..., Trace]
 
 
-def test_auto_takes_the_hazard_where_rates_differ_and_the_geometric_where_they_do_not(
-    traces: MakeTrace,
-) -> None:
-    differ = traces(np.random.default_rng(1), prompts=20)
-    assert fit(differ).model.name == "hazard"
+def test_auto_takes_what_the_log_is_like(traces: MakeTrace) -> None:
+    alike = traces(np.random.default_rng(1), prompts=20, spread=0.0).counts_by_prompt()
+    assert fit(alike).model.name == "hazard"
+    apart = traces(np.random.default_rng(1), prompts=20, spread=0.6).counts_by_prompt()
+    assert fit(apart).model.name == "mixture"
     same = traces(np.random.default_rng(2), prompts=20, rates=(0.7,) * 12, spread=0.0, mean_cycles=6)
-    assert fit(same).model.name == "geometric"
+    assert fit(same.counts_by_prompt()).model.name == "geometric"
+
+
+def test_auto_takes_the_highest_held_out_likelihood_of_what_the_log_allows(traces: MakeTrace) -> None:
+    trace = traces(np.random.default_rng(5), prompts=10, rates=(0.8, 0.6), mean_cycles=10)
+    scores = {name: fit(trace, name).heldout_log_likelihood for name in ("hazard", "geometric", "mixture", "hmm")}
+    assert fit(trace).model.name == max(scores, key=lambda name: scores[name])  # type: ignore[arg-type,return-value]
 
 
 def test_the_held_out_score_is_the_sum_over_folds_of_a_plain_loop(traces: MakeTrace) -> None:
@@ -50,7 +56,7 @@ def test_the_held_out_score_is_the_sum_over_folds_of_a_plain_loop(traces: MakeTr
 
 
 def test_a_model_file_gives_the_same_forecasts_back(trace: Trace, tmp_path: Path) -> None:
-    for name in ("hazard", "geometric"):
+    for name in ("hazard", "geometric", "mixture"):
         fitted = fit(trace, name)
         fitted.write(tmp_path / "model.json")
         again = FitResult.read(tmp_path / "model.json")
@@ -61,13 +67,18 @@ def test_a_model_file_gives_the_same_forecasts_back(trace: Trace, tmp_path: Path
 def test_auto_needs_two_prompts_and_a_named_model_does_not(traces: MakeTrace) -> None:
     trace = traces(np.random.default_rng(4), prompts=1)
     with pytest.raises(InputError, match="at least two"):
-        fit(trace)
+        fit(trace.counts_by_prompt())
     assert fit(trace, "hazard").heldout_log_likelihood is None
 
 
-def test_later_models_are_refused_with_those_that_exist(trace: Trace) -> None:
-    with pytest.raises(InputError, match=r"'hmm'.*hazard, geometric"):
-        fit(trace, "hmm")
+def test_unknown_models_are_refused_with_those_that_exist(trace: Trace) -> None:
+    with pytest.raises(InputError, match=r"'best'.*hazard, geometric, mixture, hmm, rank"):
+        fit(trace, "best")
+
+
+def test_a_log_without_what_a_model_needs_is_refused_with_what_would_do(trace: Trace) -> None:
+    with pytest.raises(InputError, match="rank"):
+        fit(trace.counts_by_prompt(), "rank")
 
 
 def test_prompts_without_a_cycle_at_risk_do_not_break_the_folds() -> None:
@@ -87,7 +98,11 @@ def test_prompts_without_a_cycle_at_risk_do_not_break_the_folds() -> None:
     ("change", "message"),
     [
         ({"schema": "gumiho.trace/1"}, "schema"),
-        ({"model": "rank"}, "model"),
+        ({"model": "best"}, "model"),
+        ({"model": "rank"}, "cycles"),
+        ({"model": "hmm"}, "cycles"),
+        ({"model": "hmm", "cycles": {"outputs": []}}, "cycles"),
+        ({"model": "rank", "cycles": 3, "ranks": 3}, "cycles"),
         ({"structure": 7}, "structure"),
         ({"counts": None}, "counts"),
         ({"counts": {"schema": "gumiho.acceptance_counts/1"}}, "counts"),

@@ -113,5 +113,5 @@ def test_bad_requests_are_refused(traces: MakeTrace) -> None:
             validate(trace, holdout)
     with pytest.raises(InputError, match="at least two of each"):
         validate(trace.select(trace.prompts[:3]))
-    with pytest.raises(InputError, match="'hmm'"):
-        validate(trace, models=("hmm",))
+    with pytest.raises(InputError, match="'best'"):
+        validate(trace, models=("best",))

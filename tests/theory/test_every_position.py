@@ -75,7 +75,7 @@ def test_candidates_that_were_not_logged_read_as_null(tmp_path: Path, log: Every
     log.write(path)
     pq.write_table(pq.read_table(path).drop_columns(["top_ids", "top_q"]), path)
     again = EveryPositionLog.read(path)
-    assert again.missing == ("top_ids", "top_q", "accepted", "censored")
+    assert again.missing == ("stop_reason", "top_ids", "top_q", "accepted", "censored")
     assert again.top_ids.shape == (4, 2, 2) and (again.top_ids == -1).all()
 
 
@@ -103,6 +103,16 @@ def test_an_empty_log_round_trips(tmp_path: Path) -> None:
 def test_a_bad_value_is_named_by_row_and_column(changes: dict[str, Any], column: str) -> None:
     with pytest.raises(InputError, match=rf"^row 1, column {column}\b"):
         EveryPositionLog.from_rows([log_row(), log_row(prompt_id="b", **changes)], PROVENANCE)
+
+
+def test_a_reason_stands_on_the_last_row_of_an_output_only() -> None:
+    rows = [log_row(), log_row(position=6, stop_reason="eos"), log_row(prompt_id="b", stop_reason="length")]
+    log = EveryPositionLog.from_rows(rows, PROVENANCE)
+    assert log.stop_reason.tolist() == [None, "eos", "length"]
+    with pytest.raises(InputError, match=r"^row 0, column stop_reason: found length, wanted null before the last"):
+        EveryPositionLog.from_rows([log_row(stop_reason="length"), *rows[1:]], PROVENANCE)
+    with pytest.raises(InputError, match=r"^row 1, column stop_reason: found bored, wanted null or one of eos"):
+        EveryPositionLog.from_rows([rows[0], log_row(position=6, stop_reason="bored")], PROVENANCE)
 
 
 def test_each_position_is_logged_once(log: EveryPositionLog) -> None:

@@ -107,3 +107,42 @@ def test_a_missing_key_and_another_schema_are_refused() -> None:
     del data["device"]
     with pytest.raises(InputError, match="device"):
         CostProfile.from_json(data)
+
+
+DETAILED = replace(
+    PROFILE,
+    serial_layers=2,
+    layer_seconds=0.0004,
+    parallel_heads=5,
+    head_seconds=0.0001,
+    relative_error=0.03,
+    estimated=("verify_seconds", "head_seconds"),
+)
+
+
+def test_a_file_without_the_later_keys_is_read_and_one_with_them_leads_back(tmp_path: Path) -> None:
+    later = ("serial_layers", "layer_seconds", "parallel_heads", "head_seconds", "relative_error", "estimated")
+    old = {key: value for key, value in PROFILE.to_json().items() if key not in later}
+    assert CostProfile.from_json(old) == PROFILE
+    DETAILED.write(tmp_path / "p.json")
+    assert CostProfile.read(tmp_path / "p.json") == DETAILED
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("serial_layers", -1),
+        ("serial_layers", True),
+        ("parallel_heads", 1.5),
+        ("layer_seconds", -0.1),
+        ("head_seconds", "fast"),
+        ("relative_error", -0.1),
+        ("estimated", "verify_seconds"),
+        ("estimated", ["serial_steps"]),
+        ("estimated", [["verify_seconds"]]),
+    ],
+)
+def test_a_bad_later_value_is_refused_by_the_name_of_its_field(field: str, value: object) -> None:
+    with pytest.raises(InputError) as caught:
+        CostProfile.from_json({**DETAILED.to_json(), field: value})
+    assert caught.value.place == field

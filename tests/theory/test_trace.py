@@ -200,7 +200,7 @@ def test_nulls_have_their_stand_ins_in_memory(row: MakeRow) -> None:
     assert np.isnan(trace.p_target).all() and np.isnan(trace.draft_seconds).all()
     assert trace.censored_at.tolist() == [-1]
     assert trace.task.tolist() == [None]
-    assert trace.missing == ("verify_seconds", "other_seconds", "p_target")
+    assert trace.missing == ("verify_seconds", "other_seconds", "p_target", "expected_accepted")
 
 
 def test_numpy_scalars_and_arrays_are_welcome_in_rows(row: MakeRow) -> None:
@@ -228,6 +228,8 @@ def test_numpy_scalars_and_arrays_are_welcome_in_rows(row: MakeRow) -> None:
         ({"stop_reason": "tired"}, "stop_reason"),
         ({"draft_seconds": -0.1}, "draft_seconds"),
         ({"verify_seconds": float("inf")}, "verify_seconds"),
+        ({"expected_accepted": -0.1}, "expected_accepted"),
+        ({"expected_accepted": float("inf")}, "expected_accepted"),
         ({"rank": [1, 1, 0]}, "rank"),
         ({"rank": [1, -1, None]}, "rank"),
         ({"rank": [1, 1]}, "rank"),

@@ -89,7 +89,12 @@ def test_file_carries_provenance_units_and_descriptions(tmp_path: Path, trace: T
 def test_columns_that_the_source_lacked_stay_absent_and_are_listed(tmp_path: Path, trace: Trace) -> None:
     trace.write(tmp_path / "t.parquet")
     assert "p_target" not in pq.read_schema(tmp_path / "t.parquet").names
-    assert Trace.read(tmp_path / "t.parquet").missing == ("verify_seconds", "other_seconds", "p_target")
+    assert Trace.read(tmp_path / "t.parquet").missing == (
+        "verify_seconds",
+        "other_seconds",
+        "p_target",
+        "expected_accepted",
+    )
 
 
 def test_optional_columns_may_be_missing_and_are_null(tmp_path: Path, trace: Trace) -> None:
@@ -105,6 +110,7 @@ def test_optional_columns_may_be_missing_and_are_null(tmp_path: Path, trace: Tra
         "other_seconds",
         "rank",
         "p_target",
+        "expected_accepted",
     )
     assert older.censored_at.tolist() == [-1, -1, -1]
     assert (older.rank == 0).all()

@@ -33,6 +33,7 @@ TRACE_SCHEMA = RowSchema(
         Column("rank", "int_list", "from 1", "rank of the target's token among the draft candidates", null=0),
         Column("q_draft", "float_list", "probability", "the drafter's probability of the target's token"),
         Column("p_target", "float_list", "probability", "the target's probability of its token"),
+        Column("expected_accepted", "float", "tokens", "accepted length that a dynamic tree's own scores promise"),
     ),
 )
 
@@ -51,6 +52,7 @@ EVERY_POSITION_SCHEMA = RowSchema(
             required=True,
         ),
         Column("drafted", "int", "draft positions", "depths logged in this row", required=True),
+        Column("stop_reason", "string", "", "why the output ended, on its last row"),
         Column("true_token", "int_list", "token id", "the token of the true continuation"),
         Column("rank", "int_list", "from 1", "rank of the true token among the draft candidates", null=0),
         Column("q_draft", "float_list", "probability", "the drafter's probability of the true token"),

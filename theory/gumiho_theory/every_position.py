@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gumiho_theory._columns import EVERY_POSITION_SCHEMA
+from gumiho_theory._columns import EVERY_POSITION_SCHEMA, STOP_REASONS
 from gumiho_theory._schema import (
     MAX_DEPTH,
     arrays_from_rows,
@@ -62,6 +62,9 @@ class EveryPositionLog:
         From 0; positions rise within a (prompt_id, turn).
     drafted : int array [N]
         Depths logged in the row.
+    stop_reason : object array [N] of str or None
+        As in a trace; only on the last row of a (prompt_id, turn). After `eos` that row is the last token but the
+        stop id, otherwise the last token itself, from which no cycle of a real run starts.
     true_token : int array [N, D]
         Token id of the true continuation at each depth; -1 = null (the text ends before it).
     rank : int array [N, D]
@@ -95,6 +98,7 @@ class EveryPositionLog:
     turn: IntArray
     position: IntArray
     drafted: IntArray
+    stop_reason: ObjectArray
     true_token: IntArray
     rank: IntArray
     q_draft: FloatArray
@@ -118,7 +122,7 @@ class EveryPositionLog:
             shape = column_shape(column, len(drafted), width, k, structures)
             object.__setattr__(self, column.name, checked_array(column, getattr(self, column.name), shape))
         schema.check_absent(self.missing, self)
-        for name in ("prompt_id", "task"):
+        for name in ("prompt_id", "task", "stop_reason"):
             check_text(getattr(self, name), schema.column(name))
         reject(self.turn < 0, "turn", self.turn, "at least 0")
         reject(self.position < 0, "position", self.position, "at least 0")
@@ -127,6 +131,12 @@ class EveryPositionLog:
         bad = np.zeros(len(order), dtype=bool)
         bad[order[1:]] = (codes[1:] == codes[:-1]) & (self.position[order[1:]] <= self.position[order[:-1]])
         reject(bad, "position", self.position, "positions that rise within a prompt_id and turn")
+        known = np.isin(self.stop_reason, np.array([None, *STOP_REASONS], dtype=object))
+        reject(~known, "stop_reason", self.stop_reason, f"null or one of {', '.join(STOP_REASONS)}")
+        bad[:] = False
+        given = np.array([reason is not None for reason in self.stop_reason[order[:-1]]], dtype=bool)
+        bad[order[:-1]] = (codes[1:] == codes[:-1]) & given
+        reject(bad, "stop_reason", self.stop_reason, "null before the last row of a prompt_id and turn")
         self._check_depths()
         self._check_structures()
 
@@ -168,7 +178,7 @@ class EveryPositionLog:
 
     @classmethod
     def read(cls, path: PathLike) -> EveryPositionLog:
-        """Read a log from Parquet; the same rules as `Trace.read`. Older files have no structures.
+        """Read a log from Parquet; the same rules as `Trace.read`. Older files have no structures, or no reasons.
 
         Raises
         ------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,16 @@ from gumiho_theory.files import PathLike, read_json, write_json
 
 SCHEMA = "gumiho.cost_profile"
 MAJOR = 1
+TIMES = (
+    "baseline_seconds",
+    "verify_seconds",
+    "draft_serial_seconds",
+    "draft_parallel_seconds",
+    "other_seconds",
+    "layer_seconds",
+    "head_seconds",
+)
+"""Fields that hold times: what `estimated` may name."""
 
 
 def _is_number(value: object) -> bool:
@@ -23,7 +33,7 @@ def _is_number(value: object) -> bool:
 
 @dataclass(frozen=True)
 class CostProfile:
-    """Measured times, in seconds.
+    """Step times, in seconds: measured, or estimated where `estimated` says so.
 
     Parameters
     ----------
@@ -43,6 +53,14 @@ class CostProfile:
         Serial steps before the parallel heads take over; without parallel heads every depth is a serial step.
     other_seconds : float
         The rest of a cycle (accepting, cache, bookkeeping).
+    serial_layers, parallel_heads : int, optional
+        Layers of the serial step and number of parallel heads that the draft times hold for.
+    layer_seconds, head_seconds : float, optional
+        What one layer adds to a serial step, and one more head to the parallel ones.
+    relative_error : float, optional
+        Standard error of a cycle's time in plain steps, as a share of it.
+    estimated : tuple of str
+        Names of the times above that were computed, not measured.
 
     Raises
     ------
@@ -61,6 +79,12 @@ class CostProfile:
     draft_parallel_seconds: float
     serial_steps: int
     other_seconds: float
+    serial_layers: int | None = None
+    layer_seconds: float | None = None
+    parallel_heads: int | None = None
+    head_seconds: float | None = None
+    relative_error: float | None = None
+    estimated: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("target", "drafter", "device", "dtype"):
@@ -72,10 +96,21 @@ class CostProfile:
                 raise InputError(name, repr(value), f"seconds {'above' if positive else 'of at least'} 0")
         if isinstance(self.serial_steps, bool) or not isinstance(self.serial_steps, int) or self.serial_steps < 0:
             raise InputError("serial_steps", repr(self.serial_steps), "an integer of at least 0")
-        for name in ("verify_nodes", "verify_seconds"):
+        for name in ("serial_layers", "parallel_heads"):
+            count = getattr(self, name)
+            if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 0):
+                raise InputError(name, repr(count), "an integer of at least 0, or null")
+        for name in ("layer_seconds", "head_seconds", "relative_error"):
+            value = getattr(self, name)
+            if value is not None and (not _is_number(value) or value < 0):
+                raise InputError(name, repr(value), "a number of at least 0, or null")
+        for name in ("verify_nodes", "verify_seconds", "estimated"):
             if not isinstance(getattr(self, name), list | tuple):
                 raise InputError(name, repr(getattr(self, name)), "a list")
             object.__setattr__(self, name, tuple(getattr(self, name)))
+        for name in self.estimated:
+            if name not in TIMES:
+                raise InputError("estimated", repr(name), f"names among {', '.join(TIMES)}")
         if not self.verify_nodes or len(self.verify_nodes) != len(self.verify_seconds):
             raise InputError(
                 "verify_nodes and verify_seconds",
@@ -141,7 +176,7 @@ class CostProfile:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> CostProfile:
-        """Read what `to_json` returned; unknown keys are ignored.
+        """Read what `to_json` returned; unknown keys are ignored, optional ones may be missing.
 
         Raises
         ------
@@ -150,9 +185,9 @@ class CostProfile:
         """
         check_schema(data.get("schema"), SCHEMA, MAJOR)
         for field in fields(cls):
-            if field.name not in data:
+            if field.name not in data and field.default is MISSING:
                 raise InputError(field.name, "no such key", "a value")
-        return cls(**{field.name: data[field.name] for field in fields(cls)})
+        return cls(**{field.name: data[field.name] for field in fields(cls) if field.name in data})
 
     @classmethod
     def read(cls, path: PathLike) -> CostProfile:

@@ -259,7 +259,14 @@ class StaticTree(Structure):
         paths: list[tuple[int, ...]] = [()]
         for parent, rank in zip(tree.parents.tolist()[1:], tree.ranks.tolist()[1:], strict=True):
             paths.append((*paths[parent], rank))
-        return cls(tuple(paths[1:]))
+        if (deepest := max(map(len, paths))) > MAX_DEPTH:
+            raise InputError("rank rates", f"a best tree {deepest} deep", f"at most {MAX_DEPTH} positions")
+        order = sorted(range(1, total), key=lambda node: (len(paths[node]), paths[node]))
+        # Paths taken from a tree need none of the checks of paths that somebody wrote.
+        made = object.__new__(cls)
+        object.__setattr__(made, "paths", tuple(paths[node] for node in order))
+        object.__setattr__(made, "source", None)
+        return made
 
     @classmethod
     def read(cls, path: PathLike) -> StaticTree:

@@ -62,6 +62,9 @@ class Trace:
     q_draft, p_target : float array [C, D]
         Probabilities of that token under drafter and target; nan = null. Per-depth values stand only where
         the position was at risk.
+    expected_accepted : float array [C]
+        Accepted length (no bonus) that the drafter's own scores promised: the sum of a dynamic tree's path
+        probabilities, calibrated where provenance says so; nan = null (other structures).
     provenance : dict
         JSON values: versions, arguments, models, structure, device, seed. ``schema`` is added.
     missing : tuple of str
@@ -95,6 +98,7 @@ class Trace:
     rank: IntArray
     q_draft: FloatArray
     p_target: FloatArray
+    expected_accepted: FloatArray
     provenance: dict[str, Any] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
 
@@ -127,10 +131,10 @@ class Trace:
         )
         known = np.isin(self.stop_reason, np.array([None, *STOP_REASONS], dtype=object))
         reject(~known, "stop_reason", self.stop_reason, f"null or one of {', '.join(STOP_REASONS)}")
-        for name in ("draft_seconds", "verify_seconds", "other_seconds"):
-            seconds = getattr(self, name)
-            good = np.isnan(seconds) | ((seconds >= 0) & np.isfinite(seconds))
-            reject(~good, name, seconds, "seconds of at least 0, or null")
+        for name in ("draft_seconds", "verify_seconds", "other_seconds", "expected_accepted"):
+            values, unit = getattr(self, name), TRACE_SCHEMA.column(name).unit
+            good = np.isnan(values) | ((values >= 0) & np.isfinite(values))
+            reject(~good, name, values, f"{'seconds' if unit == 's' else unit} of at least 0, or null")
 
     def _check_order(self) -> None:
         order = np.argsort(group_codes(self.prompt_id, self.turn), kind="stable")
@@ -165,7 +169,7 @@ class Trace:
         rows : iterable of mappings
             Keys are column names; None is null. ``rank``, ``q_draft`` and ``p_target`` are lists of `drafted`
             values (None inside for null), or None. Optional columns may be left out: ``task``,
-            ``censored_at``, ``stop_reason``, the three times and the per-depth lists.
+            ``censored_at``, ``stop_reason``, the three times, ``expected_accepted`` and the per-depth lists.
         provenance : mapping, optional
 
         Raises

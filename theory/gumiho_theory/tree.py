@@ -131,15 +131,16 @@ class DraftTree:
             raise InputError("total", total, "at least 1 (the root counts)")
         # Descending rates let each level be opened one candidate at a time.
         order = np.argsort(-rates, axis=1, kind="stable")
+        falling, names = np.take_along_axis(rates, order, axis=1).tolist(), (order + 1).tolist()
         parents, ranks = [-1], [0]
+        # Path probability (negative), level, number, parent, choice, probability of the parent's path.
         heap: list[tuple[float, int, int, int, int, float]] = []
         pushed = 0
 
         def push(parent: int, level: int, choice: int, score: float) -> None:
             nonlocal pushed
             if level < depth and choice < width:
-                path = score * float(rates[level, order[level, choice]])
-                heapq.heappush(heap, (-path, level, pushed, parent, choice, score))
+                heapq.heappush(heap, (-score * falling[level][choice], level, pushed, parent, choice, score))
                 pushed += 1
 
         push(0, 0, 0, 1.0)
@@ -148,7 +149,7 @@ class DraftTree:
                 raise InputError("total", total, f"at most {len(parents)} nodes ({depth} levels of {width})")
             negative, level, _, parent, choice, score = heapq.heappop(heap)
             parents.append(parent)
-            ranks.append(int(order[level, choice]) + 1)
+            ranks.append(names[level][choice])
             push(parent, level, choice + 1, score)
             push(len(parents) - 1, level + 1, 0, -negative)
         return cls(np.array(parents, dtype=np.int64), np.array(ranks, dtype=np.int64))

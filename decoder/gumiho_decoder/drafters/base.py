@@ -38,6 +38,9 @@ class Draft:
         its most probable tokens.
     host_parents : int64 Tensor, shape (N,), or None
         `parents` on the host, where they are known there without waiting for the device.
+    path_scores : Tensor, shape (N - 1,), or None
+        Of a dynamic tree: the path scores of its nodes but the root, best first: by the drafter, calibrated where it
+        was asked to be, log P(the whole path is accepted).
     """
 
     tokens: torch.Tensor
@@ -50,6 +53,7 @@ class Draft:
     depth: int
     sampled: bool = False
     host_parents: torch.Tensor | None = None
+    path_scores: torch.Tensor | None = None
 
     @property
     def n_nodes(self) -> int:

@@ -35,7 +35,10 @@ class Branches(Protocol):
 
 @dataclass(frozen=True)
 class Grown:
-    """Draft trees of B starts, N nodes each; see `Draft` for the fields."""
+    """Draft trees of B starts, N nodes each; see `Draft` for the fields.
+
+    `path_scores` has one row a start, (B, N - 1).
+    """
 
     tokens: torch.Tensor
     parents: torch.Tensor
@@ -44,3 +47,4 @@ class Grown:
     row: torch.Tensor
     log_q: torch.Tensor
     ancestors: torch.Tensor
+    path_scores: torch.Tensor | None = None

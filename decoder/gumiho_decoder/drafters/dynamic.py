@@ -142,6 +142,7 @@ class _Pool:
             torch.cat(self._row, dim=1).gather(1, kept),
             torch.cat(self._tables, dim=1),
             _ancestors(parents, structure.depth),
+            best[:, 1:total],
         )
 
 

@@ -105,6 +105,7 @@ class TreeDrafter(ABC):
             min(structure.depth, grown.tokens.shape[1] - 1),
             options.random is not None,
             None if isinstance(structure, DynamicTree) else host_parents(structure.paths),
+            None if grown.path_scores is None else grown.path_scores[0],
         )
 
     def grow(self, structure: Structure, options: DraftOptions, branches: Branches, roots: torch.Tensor) -> Grown:

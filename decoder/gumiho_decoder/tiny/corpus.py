@@ -6,6 +6,7 @@ that the same text can be fetched again. Training and held-out packages are disj
 
 from __future__ import annotations
 
+import email
 import hashlib
 import json
 import subprocess
@@ -37,7 +38,11 @@ SKIPPED_FOLDERS = frozenset(
 
 
 def read_manifest() -> dict:
-    """Return the manifest: `python` (version and hash of the kept standard library), `train` and `heldout` packages."""
+    """Return the manifest: `python` (version and hash of the kept standard library) and packages in three groups.
+
+    `train`: what models are trained on. `heldout`: held-out losses and accuracies, the demo's prompts, and what score
+    calibrations and static trees are fitted on. `measured`: prompts to measure on, used for nothing else.
+    """
     return json.loads(MANIFEST.read_text(encoding="utf-8"))
 
 
@@ -71,6 +76,13 @@ def wheel_texts(wheel: Path) -> list[tuple[str, str]]:
             (n, archive.read(n).decode("utf-8", errors="replace")) for n in names if not archive.getinfo(n).is_dir()
         ]
     return [(n, t) for n, t in texts if _keep_text(t)]
+
+
+def wheel_readme(wheel: Path) -> str:
+    """Return the project description that a wheel's metadata carries: prose, in Markdown or reStructuredText."""
+    with zipfile.ZipFile(wheel) as archive:
+        name = next(n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
+        return email.message_from_string(archive.read(name).decode("utf-8")).get_payload()
 
 
 def wheel_licences(wheel: Path) -> str:
@@ -141,45 +153,19 @@ def training_texts(folder: Path, seed: int = 0) -> Iterator[str]:
     fetch(manifest["train"], folder)
     kept = _capped(stdlib, STDLIB_CHARACTERS, seed)
     for package in manifest["train"]:
-        kept += _capped(wheel_texts(folder / package["file"]), PACKAGE_CHARACTERS, seed)
+        wheel = folder / package["file"]
+        kept += [(package["name"], wheel_readme(wheel)), *_capped(wheel_texts(wheel), PACKAGE_CHARACTERS, seed)]
     for index in np.random.default_rng(seed).permutation(len(kept)):
         yield kept[index][1]
 
 
+def wheels(folder: Path, group: str) -> dict[str, Path]:
+    """Fetch a group's wheels; return their paths by package."""
+    packages = read_manifest()[group]
+    fetch(packages, folder)
+    return {p["name"]: folder / p["file"] for p in packages}
+
+
 def heldout_texts(folder: Path) -> dict[str, list[tuple[str, str]]]:
     """Return the held-out packages' files: package name -> list of (file, text)."""
-    packages = read_manifest()["heldout"]
-    fetch(packages, folder)
-    return {p["name"]: wheel_texts(folder / p["file"]) for p in packages}
-
-
-def cut_prompts(
-    package: str, files: list[tuple[str, str]], seen: str, count: int, seed: int
-) -> Iterator[dict[str, str]]:
-    """Yield `count` prompts from a held-out package: the lines that lead up to, and include, the head of a function.
-
-    A prompt is 12 to 30 lines of one file; none whose last lines occur in `seen`, the training text, is taken.
-    """
-    rng = np.random.default_rng((seed, *package.encode()))
-    candidates = []
-    for name, text in files:
-        lines = text.splitlines(keepends=True)
-        for number, line in enumerate(lines):
-            stripped = line.strip()
-            if stripped.startswith("def ") and stripped.endswith(":") and number >= 12:
-                first = number + 1 - int(rng.integers(12, 31))
-                body = "".join(lines[max(0, first) : number + 1])
-                if body.strip() and "".join(lines[number - 2 : number + 1]) not in seen:
-                    candidates.append((name, number + 1, body.rstrip("\n")))
-    order = rng.permutation(len(candidates))
-    taken: dict[str, int] = {}
-    for name, number, body in (candidates[i] for i in order):
-        # Few from one file, so that prompts of a package are not neighbours.
-        if taken.get(name, 0) < 2 and sum(taken.values()) < count:
-            taken[name] = taken.get(name, 0) + 1
-            yield {
-                "prompt_id": f"{package}-{sum(taken.values())}",
-                "task": package,
-                "prompt": body,
-                "source": f"{name}:{number}",
-            }
+    return {name: wheel_texts(wheel) for name, wheel in wheels(folder, "heldout").items()}

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumiho_simulator.acceptance._counts import binomial_log_likelihood, positions
+from gumiho_simulator.acceptance.observations import Observations
 from gumiho_theory import AcceptanceCounts
 
 FloatArray = NDArray[np.float64]
@@ -30,10 +31,12 @@ class GeometricModel:
     counts: AcceptanceCounts
 
     name = "geometric"
+    needs = ()
     extrapolates = True
+    restarts = False
 
     @classmethod
-    def fit(cls, counts: AcceptanceCounts) -> Self:
+    def fit(cls, observed: Observations) -> Self:
         """Fit to counts by prompt.
 
         Raises
@@ -41,8 +44,8 @@ class GeometricModel:
         InputError
             The counts lack positions, or no cycle was at risk.
         """
-        positions(counts)
-        return cls(counts)
+        positions(observed.counts)
+        return cls(observed.counts)
 
     @property
     def rate(self) -> float:
@@ -96,12 +99,12 @@ class GeometricModel:
         rates = np.divide(weights @ accepted, whole, out=np.full(whole.shape, self.rate), where=whole > 0)
         return np.repeat(rates[:, None], depth, axis=1)
 
-    def log_likelihood(self, counts: AcceptanceCounts, smoothing: float = 0.0) -> float:
+    def log_likelihood(self, observed: Observations, smoothing: float = 0.0) -> float:
         """Log-likelihood of counts under the fitted rate.
 
         Parameters
         ----------
-        counts
+        observed
             Counts by position.
         smoothing
             Added to both outcomes of the rate; 0 is the fit itself.
@@ -112,6 +115,6 @@ class GeometricModel:
             Nats.
         """
         seen, won = (part.sum() for part in positions(self.counts))
-        at_risk, accepted = (part.sum(axis=0) for part in positions(counts))
+        at_risk, accepted = (part.sum(axis=0) for part in positions(observed.counts))
         rate = (won + smoothing) / (seen + 2 * smoothing)
         return binomial_log_likelihood(at_risk, accepted, np.full(at_risk.shape, rate))

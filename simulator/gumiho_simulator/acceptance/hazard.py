@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumiho_simulator.acceptance._counts import binomial_log_likelihood, positions
+from gumiho_simulator.acceptance.observations import Observations
 from gumiho_theory import AcceptanceCounts, InputError
 
 FloatArray = NDArray[np.float64]
@@ -32,10 +33,12 @@ class HazardModel:
     counts: AcceptanceCounts
 
     name = "hazard"
+    needs = ()
     extrapolates = False
+    restarts = False
 
     @classmethod
-    def fit(cls, counts: AcceptanceCounts) -> Self:
+    def fit(cls, observed: Observations) -> Self:
         """Fit to counts by prompt.
 
         Raises
@@ -43,8 +46,8 @@ class HazardModel:
         InputError
             The counts lack positions, or no cycle was at risk.
         """
-        positions(counts)
-        return cls(counts)
+        positions(observed.counts)
+        return cls(observed.counts)
 
     @property
     def support(self) -> int:
@@ -110,12 +113,12 @@ class HazardModel:
         filled: FloatArray = np.where(np.isnan(rates), self.conditional(depth), rates)
         return filled
 
-    def log_likelihood(self, counts: AcceptanceCounts, smoothing: float = 0.0) -> float:
+    def log_likelihood(self, observed: Observations, smoothing: float = 0.0) -> float:
         """Log-likelihood of counts under the fitted rates.
 
         Parameters
         ----------
-        counts
+        observed
             Counts with as many positions as the fit's.
         smoothing
             Added to both outcomes of each rate; 0 is the fit itself, 0.5 the Krichevsky-Trofimov rule that
@@ -127,7 +130,7 @@ class HazardModel:
             Nats.
         """
         seen, won = (part.sum(axis=0) for part in positions(self.counts))
-        at_risk, accepted = (part.sum(axis=0) for part in positions(counts))
+        at_risk, accepted = (part.sum(axis=0) for part in positions(observed.counts))
         return binomial_log_likelihood(at_risk, accepted, _ratio(won + smoothing, seen + 2 * smoothing))
 
 

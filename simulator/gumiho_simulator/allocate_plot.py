@@ -1,0 +1,93 @@
+"""Figure of an allocation search: tau against cycle time, with the front that no other allocation beats.
+
+Like the figures of `gumiho_simulator.plots`: data and an Axes in, the Axes out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gumiho_simulator.allocation import Allocation, Allocations
+from gumiho_simulator.plots import BLUE, GREY, INK, MUTED, ORANGE, style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def plot_front(found: Allocations, ax: Axes | None = None) -> Axes:
+    """Draw tau against the time of a cycle, with 95 % intervals of tau where there are any.
+
+    Rays through the origin hold allocations of equal speed; the one drawn is that of the best.
+
+    Parameters
+    ----------
+    found
+        Allocations under a profile.
+    ax
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    Axes
+        The axes drawn on.
+    """
+    ax = ax if ax is not None else _new_axes()
+    on_front = set(map(id, found.front))
+    beaten = [row for row in found.rows if id(row) not in on_front]
+    if beaten:
+        _points(ax, beaten, GREY, "o", "beaten in tau and time by another")
+    ax.plot([_ms(row) for row in found.front], [row.tau for row in found.front], color=BLUE, linewidth=1.6, alpha=0.75)
+    _points(ax, list(found.front), BLUE, "o", "front")
+    best = found.best
+    ax.plot(
+        _ms(best),
+        best.tau,
+        "D",
+        color=ORANGE,
+        markersize=8,
+        markeredgecolor=INK,
+        markeredgewidth=0.8,
+        zorder=4,
+        label=f"fastest, {best.speedup:.2f}x plain decoding: {best}",
+    )
+    right = 1.06 * max(_ms(row) for row in found.rows)
+    ax.plot([0, right], [0, right * best.tau / _ms(best)], color=MUTED, linewidth=1, linestyle=(0, (4, 2)), zorder=0)
+    heights = [height for row in found.rows for height in (row.tau, row.lo, row.hi) if height is not None]
+    times = [_ms(row) for row in found.rows]
+    margin_x, margin_y = (max(0.08 * np.ptp(values), 0.02 * max(values)) for values in (times, heights))
+    ax.set(
+        xlabel="milliseconds of a cycle, by the profile",
+        ylabel="tau (bonus included)",
+        xlim=(min(times) - margin_x, max(times) + margin_x),
+        ylim=(min(heights) - margin_y, max(heights) + margin_y),
+    )
+    ax.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), borderaxespad=0.2, handletextpad=0.6, frameon=False)
+    return ax
+
+
+def _points(ax: Axes, rows: list[Allocation], colour: str, marker: str, label: str) -> None:
+    bars = np.array([[0.0 if end is None else abs(end - row.tau) for end in (row.lo, row.hi)] for row in rows]).T
+    ax.errorbar(
+        [_ms(row) for row in rows],
+        [row.tau for row in rows],
+        yerr=bars,
+        fmt=marker,
+        color=colour,
+        markersize=5.5,
+        elinewidth=1.4,
+        capsize=2.5,
+        label=label,
+    )
+
+
+def _ms(row: Allocation) -> float:
+    return 1000 * row.cycle_seconds
+
+
+def _new_axes() -> Axes:
+    import matplotlib.pyplot as plt
+
+    with plt.rc_context(style()):
+        return plt.subplots(figsize=(6.4, 4.4), layout="constrained")[1]
