@@ -52,7 +52,9 @@ def common(
 TargetOption = Annotated[str, typer.Option(help="Causal LM: a folder, a hub id, or `tiny` (embedded).")]
 DrafterOption = Annotated[
     str,
-    typer.Option(help="A drafter's folder or hub id (own or published format), tiny:gumiho, draft-model:T or ngram."),
+    typer.Option(
+        help="A drafter's folder or hub id (own or published format), tiny:gumiho, tiny:eagle, draft-model:T or ngram."
+    ),
 ]
 StructureOption = Annotated[
     str, typer.Option(help="chain:K, tree:total=64,top_k=14,depth=7,mlp_topk=35, static:FILE, or auto.")

@@ -216,7 +216,7 @@ def forecast(
     from gumiho_simulator.fit import FitResult
     from gumiho_simulator.forecast import forecast as forecast_structures
     from gumiho_simulator.published import forecast_points, parse_points
-    from gumiho_simulator.speed import with_speed
+    from gumiho_simulator.speed import verdicts, with_speed
     from gumiho_theory import CostProfile
 
     # Click gives an option one value; the further ones of `--structures A B C` arrive as arguments.
@@ -249,9 +249,8 @@ def forecast(
     columns += [] if costs is None else ["speedup", "speedup_lo", "speedup_hi"]
     rows = [[one[column] for column in columns] for one in result["forecasts"]]
     notes = [f"{one['structure']}: {one['note']}" for one in result["forecasts"] if one["note"]]
-    best = [f"fastest: {result['best']}"] if result.get("best") else []
-    best += [f"not slower than plain decoding up to {result['break_even']}"] if result.get("break_even") else []
-    show(table(columns, rows), *notes, *best)
+    said = [] if costs is None else verdicts(result)
+    show(table(columns, rows), *notes, *said)
 
 
 def validate(

@@ -248,10 +248,9 @@ def _by_ranks(model: RankTableModel, structure: str) -> _Plan:
         return _Plan(None, f"refused: rank {model.ranks} is the last told apart in the log")
     rates = partial(model.tree_rates, paths=paths)
     if isinstance(asked, ChainStructure):
-        return _Plan(asked.depth, "", rates, rates)
-    return _Plan(
-        asked.depth, "assumes that candidates are as good behind every path as behind those logged", rates, rates
-    )
+        return _Plan(asked.depth, "", rates, rates, partial(model.doubt, asked.depth))
+    note = "assumes that candidates are as good behind every path as behind those logged"
+    return _Plan(asked.depth, note, rates, rates, partial(model.tree_doubt, asked.depth))
 
 
 class _Resamples:

@@ -168,9 +168,8 @@ def rate_intervals(
     -------
     conditional, survival : Interval, arrays [D]
         Pooled rates (micro). Where fewer than two prompts were at risk, no interval (nan). Where resampling
-        shows no spread at all (every cycle accepted, or prompts all alike), the conditional interval is the
-        exact binomial one of the pooled cycles (Clopper and Pearson, 1934), since a width of zero would
-        claim certainty.
+        shows no spread at all (every cycle accepted, or prompts all alike), an interval is the exact binomial
+        one of the pooled cycles (Clopper and Pearson, 1934), since a width of zero would claim certainty.
 
     Raises
     ------
@@ -200,6 +199,11 @@ def rate_intervals(
     exact_low, exact_high = _exact_binomial(at_risk.sum(axis=0), accepted.sum(axis=0))
     low, high = np.where(spread < 1e-12, exact_low, low), np.where(spread < 1e-12, exact_high, high)
     survival_low, survival_high = stretch(survival, draws[depth:], factor)
+    begun = np.full(depth, at_risk[:, 0].sum())
+    flat = np.ptp(draws[depth:], axis=-1) < 1e-12
+    exact_low, exact_high = _exact_binomial(begun, np.nan_to_num(survival) * begun)
+    survival_low = np.where(flat, exact_low, survival_low)
+    survival_high = np.where(flat, exact_high, survival_high)
     few = informed < 2
     return (
         Interval(conditional, *_clip(low, high, few)),

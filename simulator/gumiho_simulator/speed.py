@@ -15,6 +15,7 @@ from gumiho_theory import (
     CostProfile,
     DynamicTree,
     InputError,
+    StaticTree,
     Structure,
     conditional_to_survival,
 )
@@ -153,4 +154,37 @@ def _size(one: Forecast) -> tuple[int, int]:
         return structure.length, structure.length + 1
     if isinstance(structure, DynamicTree):
         return structure.depth, structure.total
+    if isinstance(structure, StaticTree):
+        return structure.depth, len(structure.paths) + 1
     raise InputError("structure", one.structure, "a chain or a tree of settled size")
+
+
+def verdicts(result: dict[str, Any]) -> list[str]:
+    """Say in words what `with_speed` found, and how sure it is.
+
+    Parameters
+    ----------
+    result
+        What `with_speed` returned.
+
+    Returns
+    -------
+    list of str
+        Lines for people; none where nothing is known.
+    """
+    known = [row for row in result["forecasts"] if row["supported"] and row["speedup"] is not None]
+    best = next((row for row in known if row["structure"] == result["best"]), None)
+    if best is None:
+        return []
+    lines = [f"fastest of the {len(known)} supported, at their estimates: {best['structure']}"]
+    if best["speedup_lo"] is not None:
+        others = [r["structure"] for r in known if r is not best and (r["speedup_hi"] or 0) >= best["speedup_lo"]]
+        lines[0] += f"; not told apart from it: {', '.join(others)}" if others else ""
+    chains = [int(r["structure"][6:]) for r in known if r["structure"].startswith("chain:")]
+    if chains and best["structure"] == f"chain:{max(chains)}":
+        lines.append("it is the longest chain with support: a longer one may be faster still")
+    if result["break_even"]:
+        lines.append(f"not slower than plain decoding, at the estimates, up to {result['break_even']}")
+    sure = [row["structure"] for row in known if (row["speedup_lo"] or 0) > 1]
+    lines.append(f"faster than plain decoding with the whole interval: {', '.join(sure) or 'none'}")
+    return lines

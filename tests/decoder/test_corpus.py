@@ -18,7 +18,15 @@ CODE = "import os\n\n\n" + "".join(f"def function_{i}(argument):\n    return arg
 
 def test_every_source_is_pinned_and_permissively_licensed():
     manifest = corpus.read_manifest()
-    permissive = {"MIT", "BSD-2-Clause", "BSD-3-Clause", "Apache-2.0", "PSF-2.0", "Apache-2.0 OR BSD-2-Clause", "MIT OR Apache-2.0"}
+    permissive = {
+        "MIT",
+        "BSD-2-Clause",
+        "BSD-3-Clause",
+        "Apache-2.0",
+        "PSF-2.0",
+        "Apache-2.0 OR BSD-2-Clause",
+        "MIT OR Apache-2.0",
+    }
     for package in (p for group in GROUPS for p in manifest[group]):
         assert package["licence"] in permissive
         assert re.fullmatch(r"[0-9a-f]{64}", package["sha256"])

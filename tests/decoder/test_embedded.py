@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 
@@ -12,6 +11,7 @@ from gumiho_decoder import demo
 from gumiho_decoder.cli import main
 from gumiho_decoder.commands import load_pair
 from gumiho_decoder.config import GenerationConfig
+from gumiho_decoder.drafters.fingerprint import fingerprint
 from gumiho_decoder.loop import generate, plain
 from gumiho_decoder.lossless import compare
 from gumiho_decoder.prompts import read_prompts
@@ -24,15 +24,18 @@ def pair():
     return load_pair("tiny", "tiny:gumiho")
 
 
-def test_the_drafter_was_trained_on_this_very_target():
-    weights = (embedded("target") / "model.safetensors").read_bytes()
-    config = json.loads((embedded("gumiho") / "config.json").read_text())
-    assert config["target_sha256"] == hashlib.sha256(weights).hexdigest()
+FOLDERS = [path.parent for path in embedded("").glob("*/config.json")]
 
 
-def test_both_models_fit_their_size():
-    files = [*embedded("target").iterdir(), *embedded("gumiho").iterdir()]
-    assert sum(f.stat().st_size for f in files) < 32_000_000
+def test_every_drafter_was_trained_on_this_very_target(pair):
+    wanted = fingerprint(pair[0].model)
+    for folder in FOLDERS:
+        if folder.name != "target":
+            assert json.loads((folder / "config.json").read_text())["target_fingerprint"] == wanted
+
+
+def test_the_models_fit_their_size():
+    assert sum(f.stat().st_size for folder in FOLDERS for f in folder.iterdir()) < 48_000_000
 
 
 def test_every_shipped_prompt_fits_the_model(pair):
@@ -64,7 +67,7 @@ def test_the_demo_decodes_checks_forecasts_and_reports(monkeypatch, capsys, tmp_
     assert result["lossless"]["checked"] == 8
     assert result["generate_equal"] == result["generate_checked"] > 0
     rows = result["validation"]["rows"]
-    assert {row["model"] for row in rows} == {"hazard", "geometric"}
+    assert {row["model"] for row in rows} == {"geometric", "hazard", "hmm", "mixture", "rank"}
     assert all(row["lo"] < row["predicted"] < row["hi"] for row in rows)
     trace = Trace.read(tmp_path / "a" / "b" / "trace.parquet")
     assert result["tau"] == trace.tau()

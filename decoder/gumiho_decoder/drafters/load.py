@@ -39,8 +39,8 @@ def load_drafter(name: str, target: Target, *, serial_steps: int | None = None) 
     Parameters
     ----------
     name : str
-        `tiny:gumiho` (embedded), `ngram`, `draft-model:T` (T as for `load_target`), a folder in the own format or in a
-        published one, or a hub id.
+        `tiny:gumiho` or `tiny:eagle` (embedded), `ngram`, `draft-model:T` (T as for `load_target`), a folder in the own
+        format or in a published one, or a hub id.
     target : Target
     serial_steps : int, optional
         Of a published Gumiho checkpoint, which does not tell it; 2 unless given.

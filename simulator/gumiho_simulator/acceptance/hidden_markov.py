@@ -242,7 +242,8 @@ class HiddenMarkovModel:
         at_risk = self.counts.at_risk
         weights = np.asarray(at_risk).sum(axis=0)[: self.support].astype(np.float64)
         asked = chain.chain_rates(depth, self._trend(chain, depth))
-        return anchored(measured, chain.chain_rates(self.support), asked, weights)
+        logged = chain.chain_rates(self.support, self._trend(chain, self.support))
+        return anchored(measured, logged, asked, weights)
 
     def _trend(self, chain: TokenChain, depth: int) -> FloatArray:
         """Return what the depth effect goes on by beyond the log, [..., depth + 1]."""

@@ -18,8 +18,9 @@ from gumiho_theory import AcceptanceCounts, InputError
 
 FloatArray = NDArray[np.float64]
 
-# Relative error, a standard deviation, of trees whose branches the log did not follow: chains of 3 and 7 of the embedded
-# pair's drafter forecast a tree of 11 nodes 0.4 % low and a bushy one of 9 nodes 1.7 to 1.9 % high (64 prompts).
+# Relative error, a standard deviation, of trees whose branches the log did not follow: from chains of 3 and 7 of the
+# embedded pair's drafter a tree of 11 nodes was forecast 0.4 % low and a bushy one of 9 nodes 1.7 to 1.9 % high (64
+# prompts).
 PATH_ERROR = 0.01
 
 Path = tuple[int, ...]

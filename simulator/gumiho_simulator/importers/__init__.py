@@ -77,6 +77,11 @@ def read(path: str | os.PathLike[str], form: str = "auto") -> Reading:
     InputError
         The file cannot be read, is of no known format or of several, or holds nothing usable.
     """
+    return _read(path, form, 0)
+
+
+def _read(path: str | os.PathLike[str], form: str, deepest: int) -> Reading:
+    """Read one log; drafts whose depth it does not tell are taken to be at least `deepest` deep."""
     if form not in ("auto", *FORMATS):
         raise InputError("--format", repr(form), ", ".join(FORMATS))
     file = LogFile.open(path)
@@ -84,7 +89,7 @@ def read(path: str | os.PathLike[str], form: str = "auto") -> Reading:
         form = _detect(file)
     if form in (TRACE, COUNTS):
         return read_own(file.path, form)
-    importer, tally = _IMPORTERS[form](), Tally(file.path, file.unit)
+    importer, tally = _IMPORTERS[form](), Tally(file.path, file.unit, deepest)
     for entry in file.entries():
         try:
             importer.add(entry, tally)
@@ -95,8 +100,17 @@ def read(path: str | os.PathLike[str], form: str = "auto") -> Reading:
 
 
 def import_logs(paths: Sequence[str | os.PathLike[str]], form: str = "auto") -> Reading:
-    """Read several logs of one format as one; see `read` and `merge`."""
-    return merge([read(path, form) for path in paths], [os.fspath(path) for path in paths])
+    """Read several logs of one format as one; see `read` and `merge`.
+
+    Drafts whose depth is not logged are taken to be as deep as the longest accepted draft of all files, as in one file.
+    """
+    readings = [read(path, form) for path in paths]
+    deepest = max((reading.deepest or 0 for reading in readings), default=0)
+    readings = [
+        reading if reading.deepest in (None, deepest) else _read(path, reading.format, deepest)
+        for path, reading in zip(paths, readings, strict=True)
+    ]
+    return merge(readings, [os.fspath(path) for path in paths])
 
 
 def _detect(file: LogFile) -> str:

@@ -8,6 +8,7 @@ from math import isfinite
 from typing import Any, ClassVar
 
 from gumiho_simulator.importers._entries import Entry
+from gumiho_simulator.importers._tally import Malformed as Malformed
 from gumiho_simulator.importers._tally import Tally
 from gumiho_theory._schema import MAX_DEPTH
 
@@ -16,11 +17,7 @@ SHORTER = (
     "that was not drafted as refused"
 )
 _NESTING = 6
-_LARGEST = 2**53
-
-
-class Malformed(Exception):  # noqa: N818 (a line, not a failure)
-    """An entry of the format that cannot be used; its text says why."""
+_LARGEST = 2**40  # of one count: sums of them stay far from what 64 bits hold
 
 
 class Importer(ABC):
@@ -64,9 +61,12 @@ def counts(value: Any, name: str) -> list[int]:
 
 def number(value: Any, name: str) -> float:
     """Return a finite number."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
-        raise Malformed(f"{name} is {_short(value)}, not a finite number")
-    return float(value)
+    try:
+        if isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value):
+            return float(value)
+    except OverflowError:  # an integer beyond all floats
+        pass
+    raise Malformed(f"{name} is {_short(value)}, not a finite number")
 
 
 def histogram(value: Any, name: str, first: int = 0) -> list[int]:

@@ -11,11 +11,16 @@ import numpy as np
 
 from gumiho_simulator.importers._cycles import CycleRows
 from gumiho_theory import AcceptanceCounts, InputError, Trace
+from gumiho_theory._schema import MAX_DEPTH
 
 MAX_GROUPS = 20_000
 _NAMED = 3  # places that a warning names
 _LONGEST_NAME = 200
 _MERGED = f"more than {MAX_GROUPS} groups: neighbours are merged, so tau by group is not that of a request"
+
+
+class Malformed(Exception):  # noqa: N818 (a line, not a failure)
+    """An entry of the format that cannot be used; its text says why."""
 
 
 @dataclass(frozen=True)
@@ -31,11 +36,14 @@ class Reading:
         this toolkit's own says where an output's end censors one.
     warnings
         What was left out, contradicted itself or had to be read one way of several; one sentence each.
+    deepest
+        Depth that drafts of unknown depth were taken for; None where every depth is known.
     """
 
     format: str
     log: Trace | AcceptanceCounts
     warnings: tuple[str, ...]
+    deepest: int | None = None
 
 
 class _Group:
@@ -72,10 +80,12 @@ class Tally:
         The file, for errors.
     unit
         What entries are numbered by: line or object.
+    deepest
+        Least depth of drafts whose depth the log does not tell: that of other files of the same log.
     """
 
-    def __init__(self, place: str, unit: str) -> None:
-        self.place, self.unit = place, unit
+    def __init__(self, place: str, unit: str, deepest: int = 0) -> None:
+        self.place, self.unit, self._deepest = place, unit, deepest
         self._groups: dict[str, _Group] = {}
         self._cycles: CycleRows | None = CycleRows()
         self._bare = self._positional = 0
@@ -86,7 +96,15 @@ class Tally:
         self._no_draft = False
 
     def totals(self, name: str, cycles: int, accepted: int) -> None:
-        """Add cycles of a log without positions: their number, and their accepted tokens (no bonus)."""
+        """Add cycles of a log without positions: their number, and their accepted tokens (no bonus).
+
+        Raises
+        ------
+        Malformed
+            More tokens than any draft has.
+        """
+        if accepted > cycles * MAX_DEPTH:
+            raise Malformed(f"{accepted} tokens accepted in {cycles} cycles")
         self._bare += 1
         self._cycles = None
         group = self._group(name)
@@ -182,15 +200,18 @@ class Tally:
         if self._cycles is not None and self._groups:
             rows = self._cycles
             if rows.depth_unknown:
+                rows.deepest = self._deepest = max(rows.deepest, self._deepest)
                 self.warn(
                     f"draft depths are not logged: taken as {rows.deepest}, the longest accepted draft; "
                     "nodes as a chain's"
                 )
             self._notes.pop(_MERGED, None)  # the cycles carry their own prompts
             log: Trace | AcceptanceCounts = rows.trace(name)
+            unknown = rows.depth_unknown
         else:
             log = self._counts()
-        return Reading(name, log, tuple(self._sentences()))
+            unknown = any(group.open for group in self._groups.values())
+        return Reading(name, log, tuple(self._sentences()), self._deepest if unknown else None)
 
     def _counts(self) -> AcceptanceCounts:
         groups = list(self._groups.values())
@@ -202,8 +223,11 @@ class Tally:
         if self._positional and self._bare:
             self.warn("some groups have counts by position and others none: positions left out")
         elif self._positional:
-            deepest = max((len(group.open) - 1 for group in groups), default=0)
-            pairs = [group.positions(deepest) for group in groups]
+            if any(group.open for group in groups):
+                self._deepest = max(self._deepest, *(len(group.open) - 1 for group in groups))
+                pairs = [group.positions(self._deepest) for group in groups]
+            else:
+                pairs = [(group.at_risk, group.accepted) for group in groups]
             width = max((len(pair[0]) for pair in pairs), default=0)
             risk, accepted = (
                 np.array([[*pair[i], *[0] * (width - len(pair[i]))] for pair in pairs], dtype=np.int64)

@@ -33,6 +33,7 @@ class VllmMetrics(Importer):
     def __init__(self) -> None:
         self._engines: dict[str, dict[str, int]] = {}
         self._accepted: dict[str, dict[int, int]] = {}
+        self._runs = 0
 
     @staticmethod
     def recognizes(entry: Entry) -> bool:
@@ -57,6 +58,15 @@ class VllmMetrics(Importer):
             raise Malformed(f"more than {_MOST_ENGINES} engines")
         if match["series"] != "accepted_tokens_per_pos":
             series, key = self._engines.setdefault(group, {}), match["series"]
+            if key == "drafts" and key in series:
+                if value < series[key]:
+                    tally.warn("a counter fell, so the server restarted: each run is a group of its own", entry.number)
+                    self._runs += 1
+                    run = f"{group}, run {self._runs}"
+                    self._engines[run] = self._engines.pop(group)
+                    self._accepted[run] = self._accepted.pop(group, {})
+                    series = self._engines[group] = {}
+                self._accepted.pop(group, None)  # those of the scrape before, of which some may be gone
             if key in series:
                 tally.warn("several scrapes in one file: the last counts, since counters add up", entry.number)
             series[key] = value

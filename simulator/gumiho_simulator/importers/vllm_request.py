@@ -76,6 +76,10 @@ def _add(one: dict[str, Any], name: str, at: int, tally: Tally) -> None:
     if one.get(_HISTOGRAM) is None:
         cycles = count(one.get("num_spec_steps"), "num_spec_steps")
         total = count(one.get("num_accepted_draft_tokens"), "num_accepted_draft_tokens")
+        limits = [(one.get("num_draft_tokens"), 1), (one.get("num_spec_tokens"), cycles)]
+        for limit, times in limits:
+            if limit is not None and total > count(limit, "tokens drafted") * times:
+                raise Malformed(f"{total} tokens accepted of {limit * times} drafted")
         if not cycles:
             tally.nothing_drafted(at)
         else:

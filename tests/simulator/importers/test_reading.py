@@ -167,12 +167,12 @@ def test_several_files_are_one_log_and_equal_names_stay_apart(tmp_path: Path) ->
     assert import_logs([first, third]).log.groups == ("1", "2", "3")  # type: ignore[union-attr]
 
 
-def test_files_of_different_depth_keep_their_denominators(tmp_path: Path) -> None:
+def test_files_of_one_log_share_the_depth_that_none_of_them_tells(tmp_path: Path) -> None:
     shallow = write(tmp_path / "a", listed(1, [2, 1, 2]))
     deep = write(tmp_path / "b", listed(2, [4, 1, 3]))
     log = import_logs([shallow, deep]).log
-    assert isinstance(log, Trace) and log.drafted.tolist() == [1, 1, 1, 3, 3, 3]
-    assert log.counts_by_prompt().conditional() == pytest.approx([4 / 6, 1, 1 / 2])
+    assert isinstance(log, Trace) and log.drafted.tolist() == [3] * 6
+    assert log.counts_by_prompt().conditional() == pytest.approx([4 / 6, 2 / 4, 1 / 2])
 
 
 def test_files_of_two_formats_or_the_same_file_twice_are_refused(tmp_path: Path) -> None:
