@@ -19,5 +19,6 @@ class Block(MetaPathFinder):
 
 
 if __name__ == "__main__":
-    sys.meta_path.insert(0, Block())
-    sys.exit(pytest.main(["-q", *sys.argv[1:]]))
+    sys.exit(pytest.main(["-q", "-n", "2", "-p", "without_torch", *sys.argv[1:]]))
+# Loaded as a plugin, in the first process and in each worker, before any test is:
+sys.meta_path.insert(0, Block())
