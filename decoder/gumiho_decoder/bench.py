@@ -6,14 +6,10 @@ A machine's speed drifts over minutes: what is to be compared is run within seco
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
-
-import numpy as np
-import torch
 
 from gumiho_decoder.config import GenerationConfig
 from gumiho_decoder.drafters.base import Drafter
@@ -21,7 +17,7 @@ from gumiho_decoder.loop import Generation, generate, plain
 from gumiho_decoder.lossless import compare
 from gumiho_decoder.prompts import Prompt
 from gumiho_decoder.recorder import Recorder
-from gumiho_decoder.run import encode
+from gumiho_decoder.run import encode, library, place_seed
 from gumiho_decoder.target import Target
 from gumiho_theory import ChainStructure, InputError, Trace
 
@@ -155,9 +151,7 @@ def _jobs(
         The text does not fit the target or one of the drafters.
     """
     turn = len(next(iter(replies.values())))
-    # As in `run`: draws depend on the seed and the place alone.
-    state = np.random.SeedSequence((cells[0].generation.seed, index, turn)).generate_state(1, np.uint64)[0]
-    seed = int(state >> np.uint64(1))
+    seed = place_seed(cells[0].generation.seed, index, turn)
     texts = {temperature: encode(target, prompt, said) for temperature, said in replies.items()}
     for cell in cells:
         encode(target, prompt, replies[cell.temperature], cell.drafter)
@@ -182,22 +176,3 @@ def _verdict(target: Target, text: list[int], expected: Generation, made: Sequen
 
 def _size(made: Sequence[Generation]) -> tuple[int, float]:
     return len(made[0].token_ids), median(one.seconds for one in made)
-
-
-@torch.inference_mode()
-def library(target: Target, text: Sequence[int], config: GenerationConfig) -> Generation:
-    """Decode with transformers' own `generate`, at the same temperature."""
-    started = time.perf_counter()
-    ids = torch.tensor([list(text)], device=target.device)
-    room = min(config.max_new_tokens, target.positions - len(text))
-    how: dict[str, Any] = {"do_sample": False}
-    if config.temperature:
-        how = {"do_sample": True, "temperature": config.temperature, "top_k": 0, "top_p": 1.0}
-    how |= {"max_new_tokens": room, "pad_token_id": min(target.eos_token_ids, default=0)}
-    # `generate` takes no generator: it draws from the global one, which is left as it was found.
-    with torch.random.fork_rng([target.device] if target.device.type == "cuda" else []):
-        torch.manual_seed(config.seed)
-        out = target.model.generate(ids, attention_mask=torch.ones_like(ids), **how)
-    new = out[0, len(text) :].tolist()
-    stop = "eos" if new[-1] in target.eos_token_ids else "length"
-    return Generation(tuple(new), stop, time.perf_counter() - started)

@@ -96,7 +96,7 @@ def run(
             tokens = encode(target, prompt, replies, drafter)
             record = recorder.prompt(prompt.prompt_id, prompt.task, turn)
             # An output's draws depend on the seed and its place alone, not on how long the outputs before it were.
-            asked = replace(generation, seed=_seed(generation.seed, index, turn))
+            asked = replace(generation, seed=place_seed(generation.seed, index, turn))
 
             def speculate(tokens=tokens, record=record, asked=asked, prompt=prompt, turn=turn) -> Generation:
                 if log is None:
@@ -114,12 +114,21 @@ def run(
                 beside, made = baseline(), speculate()
             else:
                 made, beside = speculate(), baseline()
-            library = _library(target, tokens, generation.max_new_tokens) if index in chosen else None
+            greedy = GenerationConfig(generation.max_new_tokens)
+            beside_library = library(target, tokens, greedy) if index in chosen else None
             comparison = compare(target, tokens, beside.token_ids, made.token_ids) if config.check else None
             replies.append(target.decode(made.token_ids))
             outputs.append(
                 Output(
-                    prompt.prompt_id, prompt.task, turn, tuple(tokens), replies[-1], made, beside, library, comparison
+                    prompt.prompt_id,
+                    prompt.task,
+                    turn,
+                    tuple(tokens),
+                    replies[-1],
+                    made,
+                    beside,
+                    beside_library,
+                    comparison,
                 )
             )
             progress(outputs[-1])
@@ -166,19 +175,26 @@ def _warm_up(target: Target, drafter: Drafter, prompt: Prompt, generation: Gener
         plain(target, tokens, few)
 
 
-def _seed(seed: int, index: int, turn: int) -> int:
+def place_seed(seed: int, index: int, turn: int) -> int:
+    """Return the seed of an output's draws: of the run's seed and the output's place alone."""
     return int(np.random.SeedSequence((seed, index, turn)).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
 @torch.inference_mode()
-def _library(target: Target, tokens: list[int], max_new_tokens: int) -> Generation:
-    """Decode with transformers' own `generate`, greedily."""
+def library(target: Target, text: Sequence[int], config: GenerationConfig) -> Generation:
+    """Decode with transformers' own `generate`, at the same temperature."""
     started = time.perf_counter()
-    ids = torch.tensor([tokens], device=target.device)
-    room = min(max_new_tokens, target.positions - len(tokens))
-    settings = {"do_sample": False, "max_new_tokens": room, "pad_token_id": min(target.eos_token_ids, default=0)}
-    out = target.model.generate(ids, attention_mask=torch.ones_like(ids), **settings)
-    new = out[0, len(tokens) :].tolist()
+    ids = torch.tensor([list(text)], device=target.device)
+    room = min(config.max_new_tokens, target.positions - len(text))
+    how: dict[str, Any] = {"do_sample": False}
+    if config.temperature:
+        how = {"do_sample": True, "temperature": config.temperature, "top_k": 0, "top_p": 1.0}
+    how |= {"max_new_tokens": room, "pad_token_id": min(target.eos_token_ids, default=0)}
+    # `generate` takes no generator: it draws from the global one, which is left as it was found.
+    with torch.random.fork_rng([target.device] if target.device.type == "cuda" else []):
+        torch.manual_seed(config.seed)
+        out = target.model.generate(ids, attention_mask=torch.ones_like(ids), **how)
+    new = out[0, len(text) :].tolist()
     stop = "eos" if new[-1] in target.eos_token_ids else "length"
     return Generation(tuple(new), stop, time.perf_counter() - started)
 
