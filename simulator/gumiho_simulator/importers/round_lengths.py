@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, ClassVar
 
 from gumiho_simulator.importers._base import Importer, Malformed, counts, lengths
@@ -19,9 +20,9 @@ class RoundLengths(Importer):
     lengths_key: ClassVar[str]
     bonus: ClassVar[int]
 
+    @abstractmethod
     def steps(self, choice: dict[str, Any]) -> list[int]:
         """Return the number of cycles of each turn; [] where it is not listed."""
-        raise NotImplementedError
 
     def add(self, entry: Entry, tally: Tally) -> None:
         """Take the cycles of one question, or their sums where they are not listed."""
