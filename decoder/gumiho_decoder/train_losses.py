@@ -129,12 +129,14 @@ def feature_terms(
     length = read.tokens.shape[1]
     entering = read.features if noise is None else read.features + noise.to(read.features)
     predicted, windows = serial(model, read.embedded, entering)
+    with torch.no_grad():
+        p_target = _log_probabilities(target, read.features).exp()
 
     def both(predicted: torch.Tensor, at: torch.Tensor) -> list[Term]:
         """Compare with the features `at` these indices, each of which predicts the token behind it."""
-        true = read.features[:, at]
-        close = smooth_l1_loss(predicted.float(), true, reduction="none").mean(-1)
-        return [Term(regression, close, at + 1), Term(soft, _soft_cross_entropy(target, predicted, true), at + 1)]
+        close = smooth_l1_loss(predicted.float(), read.features[:, at], reduction="none").mean(-1)
+        said = -(p_target[:, at] * _log_probabilities(target, predicted)).sum(-1)
+        return [Term(regression, close, at + 1), Term(soft, said, at + 1)]
 
     terms = both(predicted, torch.arange(1, length, device=predicted.device))
     if isinstance(model, GumihoModel) and model.heads is not None:
@@ -212,13 +214,6 @@ def _ahead(read: Read, head: int, known: int) -> torch.Tensor:
 
 def _cross_entropy(logits: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
     return cross_entropy(logits.float().flatten(0, 1), tokens.flatten(), reduction="none").view(tokens.shape)
-
-
-def _soft_cross_entropy(target: Target, predicted: torch.Tensor, true: torch.Tensor) -> torch.Tensor:
-    """Return, for each position, the cross-entropy between the lm_head's readings of true and predicted features."""
-    with torch.no_grad():
-        p_target = _log_probabilities(target, true).exp()
-    return -(p_target * _log_probabilities(target, predicted)).sum(-1)
 
 
 def _log_probabilities(target: Target, features: torch.Tensor) -> torch.Tensor:

@@ -245,6 +245,7 @@ def save(target: Target, model: nn.Module, config: TrainConfig, folder: Path, ta
     if config.method != "draft-model":
         model.save_pretrained(folder, target_fingerprint=target_fingerprint)
     else:
+        model.config.target_fingerprint = target_fingerprint
         _save_draft_model(target, model, folder)
 
 

@@ -39,8 +39,8 @@ def load_drafter(name: str, target: Target, *, serial_steps: int | None = None) 
     Parameters
     ----------
     name : str
-        `tiny:gumiho` or `tiny:eagle` (embedded), `ngram`, `draft-model:T` (T as for `load_target`), a folder in the own
-        format or in a published one, or a hub id.
+        `tiny:gumiho`, `tiny:eagle`, … (embedded: see the model card), `ngram`, `draft-model:T` (T as for
+        `load_target`), a folder in the own format or in a published one, or a hub id.
     target : Target
     serial_steps : int, optional
         Of a published Gumiho checkpoint, which does not tell it; 2 unless given.
@@ -60,13 +60,15 @@ def load_drafter(name: str, target: Target, *, serial_steps: int | None = None) 
 
         return NgramDrafter(target)
     if name.startswith("draft-model:"):
-        return _draft_model(name, target)
+        return _draft_model(name, name.removeprefix("draft-model:"), target)
     if name.startswith("tiny:"):
         there = {f"tiny:{path.parent.name}": path.parent for path in embedded("").glob("*/config.json")}
         there.pop("tiny:target")
         if name not in there:
             raise InputError(place, "no such embedded drafter", ", ".join(sorted(there)))
         folder = there[name]
+        if name == "tiny:small":
+            return _draft_model(name, str(folder), target)
     else:
         folder = _folder(name)
     return _from_folder(folder, name, target, serial_steps)
@@ -98,11 +100,11 @@ def _from_folder(folder: Path, name: str, target: Target, serial_steps: int | No
     return drafter
 
 
-def _draft_model(name: str, target: Target) -> TreeDrafter:
+def _draft_model(name: str, of: str, target: Target) -> TreeDrafter:
     from gumiho_decoder.drafters.draft_model import DraftModelDrafter
 
     try:
-        draft = load_target(name.removeprefix("draft-model:"), "cpu", "float32")
+        draft = load_target(of, "cpu", "float32")
         taken = fingerprint(draft.model)
         placed(draft.model, target.head_device, target.dtype)
         check_tree_attention(draft)

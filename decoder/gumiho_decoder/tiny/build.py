@@ -125,12 +125,7 @@ def target(
 @app.command()
 def rows(cache: Cache = Path("runs/tiny"), steps: int = family.STEPS, seed: int = 1, device: str = "cpu") -> None:
     """Write what the drafters are trained on, CACHE/rows.npz: text and the target's own continuations of text."""
-    frozen = load_target(str(cache / "export" / "target"), device)
-    with bar() as progress:
-        task = progress.add_task("rows", total=steps * family.BATCH)
-        made = family.make_rows(
-            frozen, load_stream(cache / "train.npy"), steps, seed, lambda: progress.update(task, advance=1)
-        )
+    made = family.make_rows(str(cache / "export" / "target"), device, load_stream(cache / "train.npy"), steps, seed)
     made.save(cache / "rows.npz")
     typer.echo(f"{len(made)} rows of {family.LENGTH} tokens, {int(made.mask.sum())} that count")
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from numpy.typing import NDArray
 from gumiho_decoder.continuations import continue_texts
 from gumiho_decoder.data import Blocks, evenly
 from gumiho_decoder.hidden_states import FeatureCache, data_fingerprint
-from gumiho_decoder.target import Target
+from gumiho_decoder.target import Target, load_target
 from gumiho_decoder.train_blocks import TokenBlocks
 from gumiho_decoder.train_config import TrainConfig
 from gumiho_decoder.train_folder import Result
@@ -29,11 +31,12 @@ HELDOUT_ROWS = 32
 _MUON = dict(optimizer="muon", muon_rate=8e-3, rate=3e-3)
 # The parallel heads' softmaxes over the vocabulary cost more than everything else; a share of the places, drawn anew
 # at each step, buys more text for the same time.
-_HYBRID: dict[str, Any] = dict(method="gumiho", serial_steps=2, serial_layers=2, parallel_heads=5, head_share=0.25)
+_HYBRID: dict[str, Any] = dict(
+    method="gumiho", serial_steps=2, serial_layers=2, parallel_heads=5, head_blocks=3, head_share=0.25, **_MUON
+)
 
 FAMILY: dict[str, dict[str, Any]] = {
-    # Trained on from the first edition's heads, which saw another target: --start, 240 steps.
-    "gumiho": _HYBRID | dict(head_blocks=5, head_share=0.5, optimizer="muon", muon_rate=5e-3, rate=2e-3),
+    "gumiho": _HYBRID,
     "eagle": dict(method="eagle", **_MUON),
     "medusa": dict(method="medusa", heads=3, rate=2e-3),
     "hydra": dict(method="hydra", heads=3, layers=1, prefix=False, rate=2e-3),
@@ -53,26 +56,27 @@ def _sweep() -> Iterator[tuple[str, dict[str, Any]]]:
         yield f"positions{positions}", dict(parallel_heads=positions - 2)
 
 
-SWEEP: dict[str, dict[str, Any]] = {name: _HYBRID | dict(head_blocks=3) | _MUON | changes for name, changes in _sweep()}
+SWEEP: dict[str, dict[str, Any]] = {name: _HYBRID | changes for name, changes in _sweep()}
 """Head allocations: 1 to 7 serial ones of 7 positions; and around 2 of 7, other depths and numbers of heads."""
 
 
-def make_rows(
-    target: Target, stream: NDArray[np.uint16], steps: int, seed: int, progress: Callable[[], object]
-) -> TokenBlocks:
-    """Return the rows of `steps` steps.
+def make_rows(name: str, device: str, stream: NDArray[np.uint16], steps: int, seed: int) -> TokenBlocks:
+    """Return the rows of `steps` steps for the target of that name.
 
     In each step half are text, a quarter the target's own greedy continuations of text, and a quarter its continuations
-    at temperature 1. What follows an end token does not count.
+    at temperature 1; a process writes each, on its share of the threads. What follows an end token does not count.
     """
     count = steps * BATCH
     texts, starts = Blocks(stream, LENGTH, count // 2, seed), Blocks(stream, PROMPT, count // 2, seed + 1)
     prompts = starts(0).tolist()
     rows = [[row] for row in texts(0).tolist()]
-    written = [
-        continue_texts(target, part, new_tokens=LENGTH - PROMPT, temperature=temperature, seed=seed, batch=64)
-        for part, temperature in ((prompts[::2], 0.0), (prompts[1::2], 1.0))
-    ]
+    threads = max(1, torch.get_num_threads() // 2)
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        of_each = [
+            pool.submit(_continued, name, device, threads, part, temperature, seed)
+            for part, temperature in ((prompts[::2], 0.0), (prompts[1::2], 1.0))
+        ]
+        written = [future.result() for future in of_each]
     tokens = np.zeros((count, LENGTH), dtype=np.uint32)
     mask = np.zeros((count, LENGTH), dtype=bool)
     own = itertools.chain.from_iterable(zip(*written, strict=True))
@@ -80,8 +84,16 @@ def make_rows(
         # Text and own continuations take turns, so that each step has as many of either.
         row = rows[index // 2][0] if index % 2 == 0 else [*prompts[index // 2], *next(own)]
         tokens[index, : len(row)], mask[index, : len(row)] = row, True
-        progress()
     return TokenBlocks(tokens, mask)
+
+
+def _continued(
+    name: str, device: str, threads: int, prompts: list[list[int]], temperature: float, seed: int
+) -> list[list[int]]:
+    torch.set_num_threads(threads)
+    target = load_target(name, device)
+    new_tokens = LENGTH - PROMPT
+    return list(continue_texts(target, prompts, new_tokens=new_tokens, temperature=temperature, seed=seed, batch=64))
 
 
 def train_one(
@@ -103,7 +115,14 @@ def train_one(
     Without `features` the target computes them anew.
     """
     config = TrainConfig.of(
-        **settings, steps=steps, length=LENGTH, batch=BATCH, schedule="linear", checkpoint_every=100, eval_every=steps
+        **settings,
+        steps=steps,
+        length=LENGTH,
+        batch=BATCH,
+        schedule="linear",
+        mixed_precision="bf16",
+        checkpoint_every=100,
+        eval_every=steps,
     )
 
     def of_step(step: int) -> NDArray[np.int64]:
