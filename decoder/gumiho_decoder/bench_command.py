@@ -46,7 +46,8 @@ def register(app: typer.Typer, show: Callable[[Rows], None], write_report: Calla
         repeats: Annotated[int, typer.Option(min=1, help="Times that each output is made and timed.")] = 1,
         seed: Annotated[int, typer.Option(help="Of the draws at temperatures above 0.")] = 0,
         calibrations: Annotated[
-            Path | None, typer.Option(help="Folder of score calibrations: dynamic trees with and without.")
+            Path | None,
+            typer.Option(help="Folder of score calibrations, or `tiny`: trees with and without."),
         ] = None,
         output: Annotated[
             Path | None, typer.Option("--output", "-o", help="Folder for a trace a row, and index.json.")

@@ -24,6 +24,7 @@ from gumiho_decoder.recorder import environment
 from gumiho_decoder.run import encode
 from gumiho_decoder.speed import busy
 from gumiho_decoder.target import Target, check_device, load_target
+from gumiho_decoder.tiny import CALIBRATIONS
 from gumiho_theory import AutoStructure, DynamicTree, InputError, ScoreCalibration, Structure, Trace
 from gumiho_theory.files import reason, write_json
 
@@ -40,7 +41,7 @@ class BenchRequest:
     Attributes
     ----------
     calibrations : Path or None
-        Folder of score calibrations: each belongs to the drafter whose fingerprint it names.
+        Folder of score calibrations, `tiny` the embedded one: each belongs to the drafter whose fingerprint it names.
     output : Path or None
         Folder of the traces and the index.
     """
@@ -211,6 +212,7 @@ def read_calibrations(folder: Path, drafters: Sequence[Drafter]) -> dict[str, Sc
     InputError
         None is there, one cannot be read, or two are of the same drafter.
     """
+    folder = CALIBRATIONS if str(folder) == "tiny" else folder
     try:
         paths = sorted(path for path in folder.iterdir() if path.suffix == ".json")
     except OSError as error:

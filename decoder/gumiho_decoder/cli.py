@@ -78,7 +78,9 @@ def decode(
     candidates: Annotated[str, typer.Option(help="top: most probable draft tokens; sampled: drawn.")] = "top",
     acceptance: Annotated[str, typer.Option(help="exact; typical: Medusa's rule, LOSSY.")] = "exact",
     fta: Annotated[str, typer.Option(help="Full tree attention: off; released or literal, LOSSY.")] = "off",
-    calibration: Annotated[Path | None, typer.Option(help="Score calibration of this drafter (JSON).")] = None,
+    calibration: Annotated[
+        Path | None, typer.Option(help="Score calibration of this drafter: JSON, or tiny:gumiho, …")
+    ] = None,
     budget: Annotated[Path | None, typer.Option(help="Cost profile: trees as large as pays for itself.")] = None,
     stop_string: Annotated[list[str] | None, typer.Option(help="End an output with this text; repeatable.")] = None,
     stop_token: Annotated[list[int] | None, typer.Option(help="End an output with this id; repeatable.")] = None,

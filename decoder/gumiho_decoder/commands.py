@@ -23,6 +23,7 @@ from gumiho_decoder.recorder import Recorder, environment
 from gumiho_decoder.run import Output, RunConfig, encode, run, summary
 from gumiho_decoder.speed import busy
 from gumiho_decoder.target import Target, check_device, load_target
+from gumiho_decoder.tiny import calibration_path
 from gumiho_theory import AutoStructure, CostProfile, InputError, ScoreCalibration, Structure, Trace
 
 
@@ -57,7 +58,7 @@ class DecodeRequest:
         """
         made = GenerationConfig(
             structure=Structure.parse(self.structure),
-            calibration=None if self.calibration is None else ScoreCalibration.read(self.calibration),
+            calibration=None if self.calibration is None else ScoreCalibration.read(calibration_path(self.calibration)),
             budget=None if self.budget is None else CostProfile.read(self.budget),
             **self.settings,
         )
