@@ -1,9 +1,10 @@
 """Decode every trained head allocation over the same prompts: traces, every-position logs and cost profiles.
 
 Run: python benchmarks/sweep.py DRAFTERS -o traces/sweep [--names serial1,serial2] [--limit 200] [--temperature 1]
-[--log-limit 200], where DRAFTERS holds a folder a drafter, as `python -m gumiho_decoder.tiny.build drafters` leaves
-them. Each drafter drafts chains of all its positions. Greedy outputs are compared with plain decoding, made once. What
-is there is not made again. One JSON line a run, on stdout.
+[--every-position], where DRAFTERS holds a folder a drafter, as `python -m gumiho_decoder.tiny.build drafters` leaves
+them. Traces go to OUTPUT/greedy/NAME.parquet or OUTPUT/t1/NAME.parquet, every-position logs to OUTPUT/greedy-positions.
+Each drafter drafts chains of all its positions. Greedy outputs are compared with plain decoding, made once. What is
+there is not made again. One JSON line a run, on stdout.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from gumiho_decoder.lossless import compare
 from gumiho_decoder.prompts import Prompt, read_prompts
 from gumiho_decoder.run import RunConfig
 from gumiho_decoder.target import Target, load_target
+from gumiho_decoder.tiny.family import SWEEP
 from gumiho_theory import ChainStructure
 
 REACH = 7  # of a drafter that reaches any depth
@@ -68,15 +70,18 @@ def main(
     target = load_target("tiny")
     texts = spread(read_prompts(str(prompts)), limit)
     greedy = Greedy(target, GenerationConfig(max_new_tokens))
-    output.mkdir(parents=True, exist_ok=True)
+    how = "greedy" if temperature == 0 else f"t{temperature:g}"
+    for kind in (how, f"{how}-positions") if every_position else (how,):
+        (output / kind).mkdir(parents=True, exist_ok=True)
     wanted = names.split(",") if names else sorted(path.name for path in drafters.iterdir() if path.is_dir())
     for name in wanted:
-        made = f"{name}-{'greedy' if temperature == 0 else f't{temperature:g}'}"
-        trace_path, log_path = output / f"{made}.parquet", output / f"{made}.positions.parquet"
+        folder, shown = drafters / name, name.partition("-")[0] if name.startswith(tuple(SWEEP)) else name
+        trace_path, log_path = (output / kind / f"{shown}.parquet" for kind in (how, f"{how}-positions"))
         if trace_path.exists():
             continue
-        drafter = load_drafter(str(drafters / name), target)
-        drafter.name = name  # a folder's path is nobody else's business
+        draft_model = (folder / "tokenizer.json").exists()
+        drafter = load_drafter(f"draft-model:{folder}" if draft_model else str(folder), target)
+        drafter.name = shown  # a folder's path is nobody else's business
         structure = ChainStructure(drafter.depth or REACH)
         config = GenerationConfig(max_new_tokens, structure, temperature=temperature)
         log = EveryPositionRequest(log_path, (structure,), top_k) if every_position else None
@@ -86,8 +91,11 @@ def main(
         if temperature == 0:
             verdicts = Counter(greedy.verdict(o.prompt, o.speculative.token_ids) for o in outputs)
         part.replace(trace_path)
-        row = {"run": made, "structure": str(structure), "tau": trace.tau(), "cycles": trace.n_cycles}
-        print(json.dumps(row | {"prompts": len(texts), "verdicts": verdicts}), flush=True)
+        row = {
+            **{"drafter": shown, "decoding": how, "structure": str(structure), "tau": trace.tau()},
+            **{"cycles": trace.n_cycles, "prompts": len(texts), "verdicts": verdicts},
+        }
+        print(json.dumps(row), flush=True)
 
 
 if __name__ == "__main__":
