@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
@@ -13,6 +14,7 @@ import torch
 
 from gumiho_decoder.config import GenerationConfig
 from gumiho_decoder.drafters.base import Draft
+from gumiho_decoder.drafters.eagle import EagleDrafter
 from gumiho_decoder.drafters.growth import TreeDrafter
 from gumiho_decoder.recorder import environment
 from gumiho_decoder.stops import Stops
@@ -227,8 +229,15 @@ def measure(
     parts |= {("verify", n): partial(bench.verify, n) for n in nodes}
     parts |= {("draft", d): partial(bench.draft, structure.cut(d)) for d in depths}
     parts["rest", 0] = partial(bench.rest, structure)
+    deeper = one_layer_more(drafter) if isinstance(drafter, EagleDrafter) else None
+    if deeper is not None:
+        parts["deeper", 0] = partial(Bench(target, deeper, text[: context + 1], config).draft, structure.cut(1))
     seconds = interleaved(parts, repeats, progress)
-    costs = fit_draft([seconds["draft", d] for d in depths], serial)
+    drafted = [seconds["draft", d] for d in depths]
+    costs = fit_draft(drafted, serial)
+    layer = None if deeper is None else max(0.0, seconds["deeper", 0] - seconds["draft", 1])
+    heads = 0 if serial is None else max(0, structure.depth - serial)
+    head = head_seconds(drafted[-heads:]) if heads > 1 else None
     return CostProfile(
         target=target.name,
         drafter=drafter.name,
@@ -238,10 +247,30 @@ def measure(
         verify_nodes=tuple(nodes),
         verify_seconds=tuple(seconds["verify", n] for n in nodes),
         draft_serial_seconds=costs[0],
-        draft_parallel_seconds=costs[1],
+        # The fit is the mean over 1 to all heads; the profile's is the time of all.
+        draft_parallel_seconds=costs[1] + (head or 0.0) * (heads - 1) / 2,
         serial_steps=costs[2],
         other_seconds=seconds["rest", 0],
+        serial_layers=None if deeper is None else drafter.config.serial_layers,
+        layer_seconds=layer,
+        parallel_heads=heads or None,
+        head_seconds=head,
     )
+
+
+def one_layer_more(drafter: EagleDrafter) -> EagleDrafter:
+    """Return a copy of a drafter whose serial step has its last layer twice: what takes its time, not what it says."""
+    model = copy.deepcopy(drafter.model)
+    layer = copy.deepcopy(model.serial.layers[-1])
+    layer.self_attn.layer_idx = len(model.serial.layers)
+    model.serial.layers.append(layer)
+    model.serial.config.num_hidden_layers += 1
+    return type(drafter)(model, drafter.target, drafter.name)
+
+
+def head_seconds(seconds: Sequence[float]) -> float:
+    """Return what one more parallel head takes, by least squares: of drafting with 1, 2, … of them. Never below 0."""
+    return max(0.0, float(np.polyfit(np.arange(len(seconds)), seconds, 1)[0]))
 
 
 def device_name(target: Target) -> str:

@@ -17,7 +17,15 @@ from gumiho_decoder.config import GenerationConfig
 from gumiho_decoder.drafters.draft_model import DraftModelDrafter
 from gumiho_decoder.drafters.ngram import NgramDrafter
 from gumiho_decoder.loop import generate, plain
-from gumiho_decoder.measure import Bench, fit_draft, interleaved, measure, profile_command
+from gumiho_decoder.measure import (
+    Bench,
+    fit_draft,
+    head_seconds,
+    interleaved,
+    measure,
+    one_layer_more,
+    profile_command,
+)
 from gumiho_theory import ChainStructure, CostProfile, InputError, StaticTree, Structure
 
 TREE = "tree:total=20,top_k=4,depth=7,mlp_topk=6"
@@ -225,6 +233,37 @@ def test_serial_steps_alone_are_all_there_is_to_time_where_there_are_no_heads():
     drafter = random_drafter(target, parallel_heads=0)
     profile = measure(target, drafter, context=20, nodes=(1,), repeats=1)
     assert (profile.serial_steps, profile.draft_parallel_seconds) == (2, 0.0)
+
+
+def test_a_profile_says_what_its_draft_times_hold_for_and_what_a_layer_and_a_head_take():
+    target = random_target()
+    gumiho = measure(target, random_drafter(target), context=20, nodes=(1,), repeats=1)
+    assert (gumiho.serial_layers, gumiho.parallel_heads) == (2, 5)
+    assert gumiho.layer_seconds >= 0 and gumiho.head_seconds >= 0
+    serial = measure(target, random_drafter(target, parallel_heads=0), context=20, nodes=(1,), repeats=1)
+    assert (serial.parallel_heads, serial.head_seconds) == (None, None)
+    other = measure(target, NgramDrafter(target), context=20, nodes=(1,), repeats=1)
+    assert (other.serial_layers, other.layer_seconds, other.parallel_heads) == (None, None, None)
+
+
+def test_one_layer_more_is_another_model_with_the_layer_in_its_own_place():
+    target = random_target()
+    drafter = random_drafter(target)
+    deeper = one_layer_more(drafter)
+    layers = deeper.model.serial.layers
+    assert [layer.self_attn.layer_idx for layer in layers] == [0, 1, 2]
+    assert len(drafter.model.serial.layers) == 2
+    tokens = list(range(3, 9))
+    config = GenerationConfig(structure=ChainStructure(3))
+    assert Bench(target, deeper, tokens, config).draft(ChainStructure(3)) > 0
+    kept = [cached.keys.shape[-2] for cached in deeper._cache._cache.layers]
+    assert len(kept) == 3 and len(set(kept)) == 1  # the layer added has keys of its own
+
+
+@given(first=seconds, head=st.floats(0, 1e-2), heads=st.integers(2, 7))
+def test_a_heads_time_is_what_each_one_adds(first, head, heads):
+    assert head_seconds([first + head * n for n in range(heads)]) == pytest.approx(head, abs=1e-9)
+    assert head_seconds([first - head * n for n in range(heads)]) <= 1e-9
 
 
 def test_a_static_tree_is_timed_at_each_of_its_depths(monkeypatch):
