@@ -12,6 +12,7 @@ from gumiho_simulator.allocation import Allocation, Allocations
 from gumiho_simulator.calibrate import Calibrated, calibrate
 from gumiho_simulator.fit import FitResult, fit
 from gumiho_simulator.forecast import Forecast, forecast
+from gumiho_simulator.importance import PositionImportance, importance
 from gumiho_simulator.replay import Replay, replay
 from gumiho_simulator.report import write_report
 from gumiho_simulator.report_data import DemoSummary, NearTie, TreeDrawing
@@ -27,6 +28,7 @@ __all__ = [
     "Forecast",
     "LogWarning",
     "NearTie",
+    "PositionImportance",
     "Replay",
     "TreeDrawing",
     "Validation",
@@ -34,6 +36,7 @@ __all__ = [
     "calibrate",
     "fit",
     "forecast",
+    "importance",
     "read_log",
     "replay",
     "validate",
