@@ -1,0 +1,110 @@
+"""The head allocations of a sweep side by side: tau, the change against one of them, rates by position, draft times.
+
+Run: python benchmarks/allocation.py traces/sweep/greedy [--base serial2] [--figure FILE]. One row a trace: tau with its
+95 % interval, the difference from the base paired by prompt, conditional rates, and the median time of drafting. A
+table on stdout, in Markdown; with --json one JSON object.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from gumiho_simulator.intervals import tau_interval
+from gumiho_simulator.sample_size import compare
+from gumiho_theory import Trace
+
+SHAPE = ("serial_steps", "serial_layers", "parallel_heads", "head_blocks")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One allocation. tau: bonus included, micro, complete cycles."""
+
+    name: str
+    shape: tuple[int, ...]
+    prompts: int
+    cycles: int
+    tau: float
+    tau_interval: tuple[float, float]
+    change: float
+    change_interval: tuple[float, float]
+    rates: tuple[float, ...]
+    draft_ms: float
+
+
+def row_of(name: str, trace: Trace, base: Trace) -> Row:
+    """Sum up one trace."""
+    counts = trace.counts_by_prompt()
+    found = compare(base.counts_by_prompt(), counts)
+    shape = trace.provenance["drafter_shape"] or {}
+    return Row(
+        name=name,
+        shape=tuple(shape.get(key, 0) for key in SHAPE),
+        prompts=len(trace.prompts),
+        cycles=trace.n_cycles,
+        tau=counts.tau(),
+        tau_interval=tau_interval(counts, np.random.default_rng(0)),
+        change=found.difference,
+        change_interval=(found.lo, found.hi),
+        rates=tuple(round(rate, 3) for rate in counts.conditional().tolist()),
+        draft_ms=1000 * float(np.nanmedian(trace.draft_seconds)),
+    )
+
+
+def markdown(rows: list[Row], base: str) -> str:
+    """Return the table."""
+    head = ("allocation", "serial", "layers", "parallel", "blocks", "prompts", "tau", f"against {base}")
+    head += ("rates 1, 2, …", "draft ms")
+    lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
+    for row in rows:
+        low, high = row.tau_interval
+        least, most = row.change_interval
+        change = "–" if row.name == base else f"{row.change:+.3f} [{least:+.3f}, {most:+.3f}]"
+        rates = " ".join(f"{rate:.2f}".lstrip("0") for rate in row.rates)
+        shape = " | ".join(map(str, row.shape))
+        lines.append(
+            f"| {row.name} | {shape} | {row.prompts} | {row.tau:.3f} [{low:.3f}, {high:.3f}] | {change} | {rates} "
+            f"| {row.draft_ms:.2f} |"
+        )
+    return "\n".join(lines)
+
+
+def draw(rows: list[Row], path: Path) -> None:
+    """Write tau by allocation, with intervals."""
+    import seaborn as sns
+    from matplotlib.figure import Figure
+
+    sns.set_theme(style="whitegrid")
+    figure = Figure(figsize=(7.2, 0.32 * len(rows) + 1.2), layout="constrained")
+    ax = figure.subplots()
+    for place, row in enumerate(reversed(rows)):
+        low, high = row.tau_interval
+        ax.errorbar(row.tau, place, xerr=[[row.tau - low], [high - row.tau]], fmt="o", color="C0", capsize=3)
+    names = [f"{row.name} ({row.shape[0]} serial + {row.shape[2]} parallel)" for row in reversed(rows)]
+    ax.set_yticks(range(len(rows)), names)
+    ax.set(xlabel="tau (bonus included, micro; 95 % over prompts)")
+    figure.savefig(path)
+
+
+def main(
+    folder: Annotated[Path, typer.Argument(help="Folder of cycle traces, one an allocation.")],
+    base: str = "serial2",
+    figure: Annotated[Path | None, typer.Option(help="Draw tau here.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Sum the sweep up."""
+    traces = {path.stem: Trace.read(path) for path in sorted(folder.glob("*.parquet"))}
+    rows = [row_of(name, trace, traces[base]) for name, trace in traces.items()]
+    if figure is not None:
+        draw(rows, figure)
+    print(json.dumps({"rows": [asdict(row) for row in rows]}) if as_json else markdown(rows, base))
+
+
+if __name__ == "__main__":
+    typer.run(main)
