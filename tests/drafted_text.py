@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gumiho_theory import Trace
+from gumiho_theory import EveryPositionLog, Structure, Trace
 
 
 @dataclass(frozen=True)
@@ -74,3 +74,34 @@ def draft_texts(
 ) -> Trace:
     """Draft every text with chain:`length`."""
     return trace_of([accepted_lengths(text, length, logits, effects, mistake) for text in texts], length)
+
+
+def log_texts(
+    texts: Sequence[Text], depth: int, logits=(-0.4, 1.9), effects=(0.0, -0.2, -0.3), structures: Sequence[str] = ()
+) -> EveryPositionLog:
+    """Write the every-position log of a drafter on every text; what follows a true prefix knows of no mistake.
+
+    A token that is not the drafter's first is its second, third or none, as luck has it. Of each of `structures` the
+    accepted length is that of the two best candidates everywhere, so that there is something to read off.
+    """
+    rows: list[dict[str, Any]] = []
+    deepest = [Structure.parse(text).depth or 0 for text in structures]
+    for number, text in enumerate(texts):
+        for at in range(len(text.luck)):
+            known = min(depth, len(text.luck) - 1 - at)
+            ranks: list[int | None] = []
+            for i in range(known):
+                level = logits[text.difficulty[at + 1 + i]] + effects[min(i, len(effects) - 1)] + text.shift
+                right = 1 / (1 + np.exp(-level))
+                beyond = (text.luck[at + 1 + i] - right) / (1 - right)
+                ranks.append(1 if beyond < 0 else 2 if beyond < 0.4 else 3 if beyond < 0.6 else None)
+            among_two = next((i for i, rank in enumerate(ranks) if rank not in (1, 2)), known)
+            nothing = [None] * (depth - known)
+            row = {"prompt_id": f"p{number}", "task": f"task {number % 4}", "turn": 0, "position": 10 + at}
+            row |= {"drafted": depth, "stop_reason": "length" if at == len(text.luck) - 1 else None}
+            row |= {"true_token": [0] * known + nothing, "rank": ranks + nothing}
+            row |= {"q_draft": [2.0 ** -(rank or 5) for rank in ranks] + nothing}
+            row |= {"accepted": [min(among_two, most) for most in deepest], "censored": [0] * len(deepest)}
+            rows.append(row)
+    facts = {"top_k": 0, "temperature": 0.0, "candidates": "top", "stop_ids": [], "structures": list(structures)}
+    return EveryPositionLog.from_rows(rows, facts)

@@ -16,9 +16,11 @@ import typer
 from gumiho_simulator.allocate_command import allocate, compare, cost, roofline
 from gumiho_simulator.calibrate_command import calibrate
 from gumiho_simulator.import_command import import_traces, warnings_as_lines
+from gumiho_simulator.importance_command import importance
 from gumiho_simulator.json_output import dumps
 from gumiho_simulator.replay_command import replay
 from gumiho_simulator.sweep_command import sweep
+from gumiho_simulator.validate_command import validate
 from gumiho_theory import InputError
 
 traces_app = typer.Typer(help="Look at logged traces, and read the logs of others.")
@@ -40,6 +42,7 @@ def register(app: typer.Typer) -> None:
     app.command("fit")(fit)
     app.command("forecast")(forecast)
     app.command("validate")(validate)
+    app.command("importance")(importance)
     app.command("replay")(replay)
     app.command("calibrate")(calibrate)
     for command in (allocate, compare, cost, roofline, sweep):
@@ -251,33 +254,6 @@ def forecast(
     notes = [f"{one['structure']}: {one['note']}" for one in result["forecasts"] if one["note"]]
     said = [] if costs is None else verdicts(result)
     show(table(columns, rows), *notes, *said)
-
-
-def validate(
-    file: Annotated[Path, typer.Argument(help="Cycle trace (Parquet).")],
-    holdout: Annotated[float, typer.Option(help="Share of the prompts to hold out.")] = 0.5,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the split and of the resampling.")] = 0,
-    json: Json = False,
-) -> None:
-    """Fit on some prompts, forecast tau of the others, compare.
-
-    Example: gumiho validate trace.parquet --holdout 0.5 --seed 0
-    """
-    from gumiho_simulator.validate import validate as validate_trace
-    from gumiho_theory import Trace
-
-    done = validate_trace(Trace.read(file), holdout, seed)
-    if json:
-        typer.echo(dumps(done.to_json()))
-        return
-
-    from gumiho_simulator.tables import show, table, text
-
-    columns = ("model", "structure", "predicted", "lo", "hi", "measured", "relative_error", "inside")
-    rows = [[getattr(row, column) for column in columns] for row in done.rows]
-    n = len(done.holdout_prompts)
-    floor = f"median error of a perfect model with {n} prompts: {text(done.sampling_floor)}"
-    show(table(columns, rows), "tau: bonus included, micro; intervals 95 %, prompts resampled", floor)
 
 
 def _one_number(place: str, text: str | None) -> Fraction:

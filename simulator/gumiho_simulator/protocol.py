@@ -13,8 +13,8 @@ from gumiho_simulator.acceptance import Observations
 from gumiho_simulator.fit import fit, possible
 from gumiho_simulator.forecast import Forecast, canonical, forecast
 from gumiho_simulator.intervals import LEVEL
-from gumiho_simulator.validate import lengths_by_prompt, sampling_floor, split_prompts
-from gumiho_theory import InputError, Trace
+from gumiho_simulator.validate import lengths_by_prompt, sampling_errors, split_prompts
+from gumiho_theory import EveryPositionLog, InputError, Trace
 
 FloatArray = NDArray[np.float64]
 
@@ -44,8 +44,12 @@ class TransferRow:
         Distance between forecast and measured laws of L, half the sum of absolute differences; None when refused.
     sampling_floor
         Median relative error that a perfect model would have here, by resampling the held-out prompts.
+    sampling_floor_95
+        The error that a perfect model would exceed one time in twenty.
     supported
         Whether the log reached every position asked for.
+    note
+        Reason of a refusal, or what the reader has to know; may be empty.
     """
 
     model: str
@@ -59,7 +63,9 @@ class TransferRow:
     interval_score: float | None
     total_variation: float | None
     sampling_floor: float | None
+    sampling_floor_95: float | None
     supported: bool
+    note: str
 
 
 @dataclass(frozen=True)
@@ -171,10 +177,8 @@ def score_transfers(
     for name, trace in traces.items():
         if set(trace.prompts) != set(source.prompts):
             raise InputError(f"prompts of the {name} trace", len(trace.prompts), f"the prompts of {fit_structure}")
-    if not 0 < holdout < 1:
-        raise InputError("holdout", holdout, "a share between 0 and 1")
-    split, *floors = np.random.default_rng(seed).spawn(1 + len(traces))
-    held = split_prompts(source, holdout, split)
+    held = hold_out(source, holdout, seed)
+    _, *floors = np.random.default_rng(seed).spawn(1 + len(traces))
     fit_prompts = tuple(prompt for prompt in source.prompts if prompt not in held)
     holdout_prompts = tuple(prompt for prompt in source.prompts if prompt in held)
     if min(len(fit_prompts), len(holdout_prompts)) < 2:
@@ -183,7 +187,7 @@ def score_transfers(
 
     train = source.select(fit_prompts)
     tests = {name: trace.select(holdout_prompts) for name, trace in traces.items()}
-    floor = {name: sampling_floor(test, rng) for (name, test), rng in zip(tests.items(), floors, strict=True)}
+    floor = {name: sampling_errors(test, rng) for (name, test), rng in zip(tests.items(), floors, strict=True)}
     names = tuple(models) if models is not None else possible(Observations.of(train))
     rows: list[TransferRow] = []
     summaries: list[TransferSummary] = []
@@ -191,12 +195,34 @@ def score_transfers(
     timed = all(value is not None for value in seconds.values())
     for model in names:
         made = forecast(fit(train, model), list(traces), len(holdout_prompts), seed)
-        own = [_row(one, tests[one.structure], floor[one.structure]) for one in made]
+        own = [transfer_row(one, tests[one.structure], floor[one.structure]) for one in made]
         rows.extend(own)
-        summaries.append(_summary(model, own, fit_structure, seconds if timed else {}))
+        summaries.append(transfer_summary(model, own, fit_structure, seconds if timed else {}))
     return TransferValidation(
         fit_structure, tuple(rows), tuple(summaries), fit_prompts, holdout_prompts, "speed" if timed else "tau"
     )
+
+
+def hold_out(log: Trace | EveryPositionLog, holdout: float, seed: int) -> frozenset[str]:
+    """Choose the prompts that `score_transfers` holds out of a log with this seed.
+
+    Parameters
+    ----------
+    log
+        A cycle trace, or an every-position log.
+    holdout
+        Share of the prompts, of each task as nearly as whole prompts allow; in (0, 1).
+    seed
+        Seed of the split.
+
+    Raises
+    ------
+    InputError
+        A share outside (0, 1).
+    """
+    if not 0 < holdout < 1:
+        raise InputError("holdout", holdout, "a share between 0 and 1")
+    return split_prompts(log, holdout, np.random.default_rng(seed).spawn(1)[0])
 
 
 def _cycle_seconds(trace: Trace) -> float | None:
@@ -205,15 +231,31 @@ def _cycle_seconds(trace: Trace) -> float | None:
     return float(whole.mean()) if whole.size and np.isfinite(whole).all() and whole.sum() > 0 else None
 
 
-def _row(one: Forecast, test: Trace, floor: float | None) -> TransferRow:
-    measured = test.tau()
+def transfer_row(one: Forecast, test: Trace | float, floor: FloatArray | None) -> TransferRow:
+    """Put a forecast beside a measurement.
+
+    Parameters
+    ----------
+    one
+        The forecast.
+    test
+        The held-out prompts' cycles, run with its structure; or tau alone (bonus included), where no more is known.
+    floor : ndarray, optional
+        Errors that a perfect model would have; see `sampling_errors`.
+
+    Raises
+    ------
+    InputError
+        The held-out prompts have no complete cycle.
+    """
+    measured = test if isinstance(test, float) else test.tau()
     if measured is None:
         raise InputError(f"held-out prompts of {one.structure}", "no complete cycle", "at least one")
     score = distance = None
     if one.lo is not None and one.hi is not None:
         outside = max(one.lo - measured, measured - one.hi, 0.0)
         score = (one.hi - one.lo + 2 / (1 - LEVEL) * outside) / measured
-    if one.pmf is not None:
+    if one.pmf is not None and not isinstance(test, float):
         depth = max(test.depth, len(one.pmf) - 1)
         counts = lengths_by_prompt(test, depth).sum(axis=0)
         law = np.pad(np.array(one.pmf), (0, depth + 1 - len(one.pmf)))
@@ -229,14 +271,29 @@ def _row(one: Forecast, test: Trace, floor: float | None) -> TransferRow:
         inside=None if one.lo is None or one.hi is None else one.lo <= measured <= one.hi,
         interval_score=score,
         total_variation=distance,
-        sampling_floor=floor,
+        sampling_floor=None if floor is None else float(np.median(floor)),
+        sampling_floor_95=None if floor is None else float(np.quantile(floor, LEVEL)),
         supported=one.supported,
+        note=one.note,
     )
 
 
-def _summary(
+def transfer_summary(
     model: str, rows: Sequence[TransferRow], fit_structure: str, seconds: Mapping[str, float | None]
 ) -> TransferSummary:
+    """Sum up one model's rows.
+
+    Parameters
+    ----------
+    model
+        Its name.
+    rows
+        Its rows.
+    fit_structure
+        Left out of the errors, not of the ranking.
+    seconds
+        Mean time of a cycle by structure; without it structures are ranked by tau.
+    """
     others = [row for row in rows if row.structure != fit_structure]
     errors = [abs(row.relative_error) for row in others if row.relative_error is not None]
     inside = [row.inside for row in others if row.inside is not None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib import resources
 
@@ -22,22 +23,27 @@ _POWER_RANGE = (-1.5, 2.0)
 
 
 @cache
-def published_curves() -> tuple[Mapping[int, float], ...]:
-    """Return the published sweeps that later gains are learnt from.
+def published_sweeps() -> Mapping[str, Mapping[int, float]]:
+    """Return the published sweeps by name: source, target, drafter and setting, as far as they are given.
 
     Returns
     -------
-    tuple of dict
-        tau (bonus included) by draft length, a dict a curve: InferenceX (golden acceptance lengths on SPEED-Bench's
-        coding set, Apache-2.0), vLLM issue 20780, and the draft-length audit of Jella et al. (2026). Each point is a
-        run of its own, so the curves are noisy. ``data/published_curves.csv`` names the source of every point.
+    dict of dict
+        tau (bonus included) by draft length: InferenceX (golden acceptance lengths on SPEED-Bench's coding set,
+        Apache-2.0), vLLM issue 20780, and the draft-length audit of Jella et al. (2026). Each point is a run of its
+        own, so the curves are noisy. ``data/published_curves.csv`` names the source of every point.
     """
     text = (resources.files("gumiho_simulator") / "data" / "published_curves.csv").read_text("utf-8")
-    curves: dict[tuple[str, ...], dict[int, float]] = {}
+    curves: dict[str, dict[int, float]] = {}
     for row in csv.DictReader(text.splitlines()):
-        key = (row["source"], row["target"], row["drafter"], row["setting"])
-        curves.setdefault(key, {})[int(row["draft_length"])] = float(row["tau"])
-    return tuple(curves.values())
+        parts = (row["source"], row["target"], row["drafter"], row["setting"])
+        curves.setdefault(", ".join(filter(None, parts)), {})[int(row["draft_length"])] = float(row["tau"])
+    return curves
+
+
+def published_curves() -> tuple[Mapping[int, float], ...]:
+    """Return the published sweeps that later gains are learnt from, without their names; see `published_sweeps`."""
+    return tuple(published_sweeps().values())
 
 
 def parse_points(text: str) -> dict[int, float]:
@@ -106,6 +112,30 @@ def forecast_points(
     if beyond:
         power = _published_power(min(len(points), 3)) if curves is None else learnt_power(len(points), curves)
     return tuple(_forecast_one(known, values, length, power) for length in lengths)
+
+
+def ratio_points(points: Mapping[int, float], lengths: Sequence[int]) -> tuple[Forecast, ...]:
+    """Forecast tau of chains beyond the points by a constant ratio of gains: the plain rule to be measured against.
+
+    Parameters
+    ----------
+    points
+        tau (bonus included) by draft length; at least one.
+    lengths
+        Draft lengths beyond the last of them.
+
+    Returns
+    -------
+    tuple of Forecast
+        Without limits; model "ratio".
+    """
+    known = np.array([0, *sorted(points)])
+    values = np.array([1.0, *(points[length] for length in sorted(points))])
+    note = f"constant ratio of gains beyond length {known[-1]}"
+    return tuple(
+        replace(_forecast_one(known, values, n, (0.0, 0.0)), lo=None, hi=None, model="ratio", note=note)
+        for n in lengths
+    )
 
 
 @cache

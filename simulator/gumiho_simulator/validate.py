@@ -260,6 +260,25 @@ def sampling_floor(test: Trace, generator: np.random.Generator) -> float | None:
     float or None
         None with fewer than two prompts that hold a complete cycle.
     """
+    errors = sampling_errors(test, generator)
+    return None if errors is None else float(np.median(errors))
+
+
+def sampling_errors(test: Trace, generator: np.random.Generator) -> FloatArray | None:
+    """Draw absolute relative errors of tau that a perfect model would have, by resampling prompts.
+
+    Parameters
+    ----------
+    test
+        Held-out prompts.
+    generator
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray or None
+        4,000 errors; None with fewer than two prompts that hold a complete cycle.
+    """
     counts = test.counts_by_prompt()
     complete = counts.complete_cycles.astype(np.float64)
     total = counts.total_accepted[complete > 0].astype(np.float64)
@@ -271,7 +290,8 @@ def sampling_floor(test: Trace, generator: np.random.Generator) -> float | None:
     resampled = 1 + (weights @ total) / (weights @ complete)
     whole = 1 + total.sum() / complete.sum()
     # Resampling n prompts understates the spread by (n - 1) / n.
-    return float(np.median(np.abs(resampled / whole - 1)) * np.sqrt(n / (n - 1)))
+    errors: FloatArray = np.abs(resampled / whole - 1) * np.sqrt(n / (n - 1))
+    return errors
 
 
 def _row(one: Forecast, measured: float) -> ValidationRow:

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 from gumiho_simulator import replay as replay_structures
 from gumiho_simulator.cli import register
 from gumiho_simulator.replay import ReplayedCycles, replay_cycles
+from gumiho_simulator.replay_trace import replay_trace
 from gumiho_theory import ChainStructure, DynamicTree, EveryPositionLog, InputError, StaticTree, Structure
 
 STOP = 7
@@ -118,6 +119,31 @@ def test_the_cycles_are_those_that_a_plain_loop_walks(log: EveryPositionLog, tre
     counts = cycles.counts(log)
     assert counts.tau() == (pytest.approx(1 + np.mean(complete)) if complete else None)
     assert (counts.cycles.sum(), counts.complete_cycles.sum()) == (len(slow), len(complete))
+
+
+@given(logs(), trees())
+@settings(max_examples=60, deadline=None)
+def test_a_replayed_trace_holds_the_loop_s_cycles_and_every_token_of_the_text(
+    log: EveryPositionLog, tree: ChainStructure | StaticTree
+) -> None:
+    if tree.depth > log.depth:
+        return
+    trace, slow = replay_trace(log, tree), by_loop(log, tree.paths)
+    row = {(name, position): n for n, (name, position) in enumerate(zip(log.prompt_id, log.position, strict=True))}
+    starts = [row[place] for place in zip(trace.prompt_id, trace.position, strict=True)]
+    assert sorted(zip(starts, trace.accepted.tolist(), trace.complete.tolist(), strict=True)) == slow
+    for name in trace.prompts:
+        mine, own = trace.prompt_id == name, np.flatnonzero(log.prompt_id == name)
+        eos = log.stop_reason[own[-1]] == "eos"
+        assert trace.committed[mine].sum() == len(own) - 1 + eos
+        assert trace.stop_reason[mine][-1] == log.stop_reason[own[-1]]
+    if isinstance(tree, ChainStructure):
+        ranks = np.where(trace.at_risk(), log.rank[starts, : trace.depth], 0)
+        assert (trace.rank == ranks).all()
+        # Accepted positions of a chain are first candidates, the one refused is not.
+        assert all((trace.rank[c, : trace.accepted[c]] == 1).all() for c in range(trace.n_cycles))
+    else:
+        assert "rank" in trace.missing
 
 
 @pytest.fixture
