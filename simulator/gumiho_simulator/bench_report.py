@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from gumiho_simulator.bench_page import bench_page
 from gumiho_simulator.bench_plot import panel_height, plot_bench, structure_label
 from gumiho_simulator.plots import style
 from gumiho_simulator.tables import show, table, text
@@ -59,7 +60,9 @@ def show_bench(rows: Rows) -> None:
 
 
 def write_bench_report(folder: Path, rows: Rows) -> None:
-    """Write ``rows.csv``, and ``tau.svg`` and ``speedup.svg`` with a panel for each prompt file and temperature.
+    """Write ``rows.csv``, ``tau.svg``, ``speedup.svg``, and the page ``index.html``, which shows all of it offline.
+
+    A figure has a panel for each prompt file and temperature.
 
     Parameters
     ----------
@@ -73,7 +76,9 @@ def write_bench_report(folder: Path, rows: Rows) -> None:
     InputError
         The folder or a file in it cannot be written.
     """
-    files = {"rows.csv": rows_csv(rows), **{f"{quantity}.svg": bench_svg(rows, quantity) for quantity in QUANTITIES}}
+    svgs = {quantity: bench_svg(rows, quantity) for quantity in QUANTITIES}
+    files = {"rows.csv": rows_csv(rows), **{f"{name}.svg": svg for name, svg in svgs.items()}}
+    files["index.html"] = bench_page(rows, grouped(rows), svgs)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -6,18 +6,14 @@ import io
 import os
 import re
 from collections.abc import Callable, Mapping
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gumiho_simulator.intervals import Interval, rate_intervals, ratio_interval
+from gumiho_simulator.pages import inline_svg, template
 from gumiho_simulator.plots import (
-    BLUE,
-    GREEN,
-    INK,
-    MUTED,
     plot_cycle_time,
     plot_length_distribution,
     plot_rates,
@@ -175,32 +171,6 @@ def _svg(name: str, size: tuple[float, float], draw: Callable[[Axes], Axes]) -> 
     return buffer.getvalue()
 
 
-def inline_svg(svg: str, label: str) -> str:
-    """Turn an SVG file into an element of a page, with the page's text colours and a label.
-
-    Parameters
-    ----------
-    svg
-        File content.
-    label
-        What the figure shows; escaped here.
-
-    Returns
-    -------
-    str
-        Markup of one ``<svg>`` element.
-    """
-    from markupsafe import escape
-
-    body = svg[svg.index("<svg") :]
-    body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
-    # The size in points would keep the figure from shrinking with the page; the viewBox keeps its shape.
-    body = re.sub(r'(<svg\b[^>]*?) width="([\d.]+)pt" height="[\d.]+pt"', r'\1 style="--w: \2pt"', body, count=1)
-    for colour, name in ((INK, "ink"), (MUTED, "muted"), (BLUE, "blue"), (GREEN, "green")):
-        body = body.replace(colour, f"var(--{name})")
-    return body.replace("<svg", f'<svg role="img" aria-label="{escape(label)}"', 1)
-
-
 def _page(
     trace: Trace,
     validation: Validation,
@@ -209,7 +179,6 @@ def _page(
     times: Mapping[str, tuple[float, float, float]],
     figures: Mapping[str, str],
 ) -> str:
-    from jinja2 import Environment
     from markupsafe import Markup
 
     conditional, survival = rates
@@ -223,10 +192,7 @@ def _page(
         }
         for i in range(conditional.estimate.size)
     ]
-    template = (resources.files("gumiho_simulator") / "templates" / "report.html.j2").read_text("utf-8")
-    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    environment.filters["number"] = _number
-    return environment.from_string(template).render(
+    return template("report.html.j2").render(
         summary=summary,
         validation=validation,
         headline=_headline_row(validation),
@@ -249,10 +215,6 @@ def _headline_row(validation: Validation) -> Any:
 
 def _at(interval: Interval, i: int) -> tuple[float, float, float]:
     return float(interval.estimate[i]), float(interval.low[i]), float(interval.high[i])
-
-
-def _number(value: float | None, digits: int = 2, suffix: str = "") -> str:
-    return "–" if value is None or not np.isfinite(value) else f"{value:.{digits}f}{suffix}"
 
 
 def _write_text(path: Path, text: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,8 +12,9 @@ import numpy as np
 import pytest
 from matplotlib import pyplot as plt
 
+from gumiho_simulator.bench_page import bench_page
 from gumiho_simulator.bench_plot import plot_bench
-from gumiho_simulator.bench_report import bench_svg, rows_csv, show_bench, write_bench_report
+from gumiho_simulator.bench_report import bench_svg, grouped, rows_csv, show_bench, write_bench_report
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +29,7 @@ def row(drafter: str, structure: str, tau: float | None, **changes: Any) -> dict
     limits |= {"speedup_lo": None, "speedup_hi": None, "speedup_generate": tau, "draft_ms": 1.0, "verify_ms": 2.0}
     head = {"drafter": drafter, "structure": structure, "calibrated": False, "prompts": "qa.jsonl", "temperature": 0.0}
     counts = {"checked": 9, "equal": 8, "ties": 1, "different": 0}
-    last = {"tau_first": tau, "first": 32, "lossless": counts, "error": None if tau else "too deep"}
+    last = {"n_prompts": 9, "tau_first": tau, "first": 32, "lossless": counts, "error": None if tau else "too deep"}
     return head | {"tau": tau} | limits | last | changes
 
 
@@ -73,9 +75,25 @@ def test_the_csv_holds_every_value_and_nothing_for_null() -> None:
     assert "lossless" not in read[0]
 
 
-def test_the_report_is_three_files(tmp_path) -> None:
+def test_the_report_is_a_page_that_needs_nothing_from_elsewhere_and_its_table_and_figures(tmp_path) -> None:
     write_bench_report(tmp_path / "new" / "report", ROWS)
-    assert sorted(p.name for p in (tmp_path / "new" / "report").iterdir()) == ["rows.csv", "speedup.svg", "tau.svg"]
+    names = sorted(p.name for p in (tmp_path / "new" / "report").iterdir())
+    assert names == ["index.html", "rows.csv", "speedup.svg", "tau.svg"]
+    page = (tmp_path / "new" / "report" / "index.html").read_text(encoding="utf-8")
+    assert page.count("<svg") == 2
+    assert not re.search(r'(src|href)="https?://|@import|url\((?!#)', page)
+
+
+def test_the_page_says_what_each_row_measured_and_sums_the_comparisons_up() -> None:
+    page = bench_page(ROWS, grouped(ROWS), {})
+    assert "32 / 36" in page and "4 near-ties, 0 different" in page  # of four rows that were measured
+    assert "1.75×" in page and "not measured: too deep" in page
+    assert page.count("<tr>") == 1 + len(ROWS)
+
+
+def test_what_a_row_names_is_shown_as_text_and_not_as_markup() -> None:
+    page = bench_page([row("<b>x</b>", "chain:3", 2.0)], {("<i>.jsonl", 0.0): [row("<b>x</b>", "chain:3", 2.0)]}, {})
+    assert "<b>x" not in page and "&lt;b&gt;x" in page and "<i>" not in page
 
 
 def test_people_read_what_was_measured_and_what_was_not(capsys, monkeypatch) -> None:
