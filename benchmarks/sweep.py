@@ -1,102 +1,192 @@
-"""Decode every trained head allocation over the same prompts: traces, every-position logs and cost profiles.
+"""Log every trained drafter over the same texts, and decode some of the prompts for real.
 
-Run: python benchmarks/sweep.py DRAFTERS -o traces/sweep [--names serial1,serial2] [--limit 200] [--temperature 1]
-[--every-position], where DRAFTERS holds a folder a drafter, as `python -m gumiho_decoder.tiny.build drafters` leaves
-them. Traces go to OUTPUT/greedy/NAME.parquet or OUTPUT/t1/NAME.parquet, every-position logs to OUTPUT/greedy-positions.
-Each drafter drafts chains of all its positions. Greedy outputs are compared with plain decoding, made once. What is
-there is not made again. One JSON line a run, on stdout.
+Run: python benchmarks/sweep.py texts -o TEXTS [--temperature 1]: what the target writes behind each prompt, once.
+python benchmarks/sweep.py logs DRAFTERS --texts TEXTS -o FOLDER: an every-position log of each drafter on these texts,
+and the cycles that a chain of all its positions would have had, replayed from the log (FOLDER/NAME.parquet; the log of
+the first prompts in FOLDER/positions). python benchmarks/sweep.py decode DRAFTERS --texts TEXTS -o FOLDER: real greedy
+decoding of some prompts; each output is compared with the text, each cycle with the replay. DRAFTERS holds a folder a
+drafter, as `python -m gumiho_decoder.tiny.build drafters` leaves them, or is `tiny`. What is there is not made again.
+One JSON line a run, on stdout.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import numpy as np
 import torch
 import typer
 
-from gumiho_decoder.commands import decode
+from gumiho_decoder.commands import decode as decode_prompts
+from gumiho_decoder.commands import provenance
 from gumiho_decoder.config import GenerationConfig
+from gumiho_decoder.drafters.growth import TreeDrafter
 from gumiho_decoder.drafters.load import load_drafter
-from gumiho_decoder.every_position import EveryPositionRequest
-from gumiho_decoder.loop import plain
+from gumiho_decoder.every_position import Log
+from gumiho_decoder.given_text import GivenText
+from gumiho_decoder.loop import Generation, plain
 from gumiho_decoder.lossless import compare
 from gumiho_decoder.prompts import Prompt, read_prompts
-from gumiho_decoder.run import RunConfig
+from gumiho_decoder.run import RunConfig, place_seed
 from gumiho_decoder.target import Target, load_target
-from gumiho_decoder.tiny.family import SWEEP
-from gumiho_theory import ChainStructure
+from gumiho_decoder.tiny import embedded
+from gumiho_decoder.tiny.family import FAMILY
+from gumiho_simulator.replay_trace import replay_trace
+from gumiho_theory import ChainStructure, EveryPositionLog, Structure, Trace
 
 REACH = 7  # of a drafter that reaches any depth
+HERE = Path(__file__).parent
+app = typer.Typer(no_args_is_help=True, add_completion=False)
+Prompts = Annotated[Path, typer.Option(help="JSON lines.")]
+Limit = Annotated[int | None, typer.Option(help="Texts, spread evenly over the file.")]
+Names = Annotated[str, typer.Option(help="Comma-separated; all unless given.")]
 
 
-class Greedy:
-    """What plain greedy decoding gives, each output made once."""
-
-    def __init__(self, target: Target, config: GenerationConfig) -> None:
-        self._target, self._config = target, config
-        self._made: dict[tuple[int, ...], tuple[int, ...]] = {}
-
-    def verdict(self, prompt: tuple[int, ...], tokens: tuple[int, ...]) -> str:
-        """Return `equal`, `tie` or `different`."""
-        if prompt not in self._made:
-            self._made[prompt] = plain(self._target, prompt, self._config).token_ids
-        return compare(self._target, list(prompt), self._made[prompt], tokens).verdict
+def spread(rows: list[Any], limit: int | None) -> list[Any]:
+    """Return so many rows, spread evenly over the file, which is sorted by kind of text."""
+    if limit is None or limit >= len(rows):
+        return rows
+    return [rows[index * len(rows) // limit] for index in range(limit)]
 
 
-def spread(prompts: list[Prompt], limit: int | None) -> list[Prompt]:
-    """Return so many prompts, spread evenly over the file, which is sorted by kind of text."""
-    if limit is None or limit >= len(prompts):
-        return prompts
-    return [prompts[index * len(prompts) // limit] for index in range(limit)]
+def read_texts(path: Path, limit: int | None) -> tuple[list[dict[str, Any]], GenerationConfig]:
+    """Return texts, and the settings they were made with, which are the file's first line."""
+    first, *rows = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
+    return spread(rows, limit), GenerationConfig(first["max_new_tokens"], temperature=first["temperature"])
 
 
-def main(
-    drafters: Annotated[Path, typer.Argument(help="Folder of drafters.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the logs.")],
-    names: Annotated[str, typer.Option(help="Comma-separated; all unless given.")] = "",
-    prompts: Annotated[Path, typer.Option(help="JSON lines.")] = Path(__file__).parent / "prompts" / "measured.jsonl",
-    limit: Annotated[int | None, typer.Option(help="Prompts, spread evenly over the file.")] = None,
+def drafters(folder: Path, names: str, target: Target) -> Iterator[tuple[str, TreeDrafter]]:
+    """Yield the drafters of a folder with what they are called: a run of other steps by its allocation alone."""
+    own = str(folder) == "tiny"
+    wanted = sorted(FAMILY) if own else sorted(path.name for path in folder.iterdir() if path.is_dir())
+    for name in names.split(",") if names else wanted:
+        place = embedded(name) if own else folder / name
+        draft_model = (place / "tokenizer.json").exists()
+        drafter = load_drafter(f"draft-model:{place}" if draft_model else str(place), target)
+        shown = name if name.startswith("step-") else name.partition("-")[0]
+        drafter.name = f"tiny:{shown}" if own else shown  # a folder's path is nobody else's business
+        yield shown, drafter
+
+
+@app.command()
+def texts(
+    output: Annotated[Path, typer.Option("--output", "-o", help="JSON lines to write.")],
+    prompts: Prompts = HERE / "prompts" / "measured.jsonl",
+    limit: Limit = None,
     temperature: float = 0.0,
     max_new_tokens: int = 48,
-    every_position: Annotated[bool, typer.Option(help="Write every-position logs too.")] = False,
-    top_k: Annotated[int, typer.Option(help="Candidates a depth in those logs.")] = 1,
+) -> None:
+    """Let the target write: plain decoding behind each prompt."""
+    target = load_target("tiny")
+    lines = [json.dumps({"max_new_tokens": max_new_tokens, "temperature": temperature})]
+    for index, prompt in enumerate(spread(read_prompts(str(prompts)), limit)):
+        tokens = target.encode(prompt.turns[0])
+        made = plain(
+            target, tokens, GenerationConfig(max_new_tokens, temperature=temperature, seed=place_seed(0, index, 0))
+        )
+        row = {"prompt_id": prompt.prompt_id, "task": prompt.task, "text": prompt.turns[0], "prompt": tokens}
+        lines.append(json.dumps(row | {"output": made.token_ids, "stop_reason": made.stop_reason}))
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def log_of(
+    target: Target,
+    drafter: TreeDrafter,
+    rows: list[dict[str, Any]],
+    config: GenerationConfig,
+    structures: list[Structure],
+    top_k: int,
+) -> EveryPositionLog:
+    """Return the drafter's every-position log of the texts."""
+    log = Log(drafter, config, structures, top_k)
+    for row in rows:
+        made = Generation(tuple(row["output"]), row["stop_reason"], 0.0)
+        prompt = Prompt(row["prompt_id"], row["task"], ("",), chat=False)
+        given = GivenText(target, row["prompt"], row["output"])
+        log.add(target, drafter, row["prompt"], made, given, prompt, 0)
+    return log.made(provenance(target, drafter, config) | {"structure": None, "complete": True})
+
+
+@app.command()
+def logs(
+    folder: Annotated[Path, typer.Argument(metavar="DRAFTERS", help="Folder of drafters, or tiny.")],
+    texts: Annotated[Path, typer.Option(help="What `texts` wrote.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for traces and logs.")],
+    names: Names = "",
+    limit: Limit = None,
+    keep: Annotated[int | None, typer.Option(help="Prompts whose log is written; all unless given.")] = 40,
+    structures: Annotated[str, typer.Option(help="Dynamic trees to log too, separated by spaces.")] = "",
+    top_k: Annotated[int, typer.Option(help="Candidates a depth in the log.")] = 1,
     threads: int = 1,
 ) -> None:
-    """Decode."""
+    """Log every position of the texts, and replay chains."""
     torch.set_num_threads(threads)
     target = load_target("tiny")
-    texts = spread(read_prompts(str(prompts)), limit)
-    greedy = Greedy(target, GenerationConfig(max_new_tokens))
-    how = "greedy" if temperature == 0 else f"t{temperature:g}"
-    for kind in (how, f"{how}-positions") if every_position else (how,):
-        (output / kind).mkdir(parents=True, exist_ok=True)
-    wanted = names.split(",") if names else sorted(path.name for path in drafters.iterdir() if path.is_dir())
-    for name in wanted:
-        folder, shown = drafters / name, name.partition("-")[0] if name.startswith(tuple(SWEEP)) else name
-        trace_path, log_path = (output / kind / f"{shown}.parquet" for kind in (how, f"{how}-positions"))
-        if trace_path.exists():
+    rows, config = read_texts(texts, limit)
+    (output / "positions").mkdir(parents=True, exist_ok=True)
+    for name, drafter in drafters(folder, names, target):
+        path = output / f"{name}.parquet"
+        if path.exists():
             continue
-        draft_model = (folder / "tokenizer.json").exists()
-        drafter = load_drafter(f"draft-model:{folder}" if draft_model else str(folder), target)
-        drafter.name = shown  # a folder's path is nobody else's business
-        structure = ChainStructure(drafter.depth or REACH)
-        config = GenerationConfig(max_new_tokens, structure, temperature=temperature)
-        log = EveryPositionRequest(log_path, (structure,), top_k) if every_position else None
-        part = trace_path.with_suffix(".part")
-        outputs, trace = decode(target, drafter, texts, config, RunConfig(every_position=log), part)
-        verdicts = None
-        if temperature == 0:
-            verdicts = Counter(greedy.verdict(o.prompt, o.speculative.token_ids) for o in outputs)
-        part.replace(trace_path)
-        row = {
-            **{"drafter": shown, "decoding": how, "structure": str(structure), "tau": trace.tau()},
-            **{"cycles": trace.n_cycles, "prompts": len(texts), "verdicts": verdicts},
-        }
-        print(json.dumps(row), flush=True)
+        chain = ChainStructure(drafter.depth or REACH)
+        trees = [Structure.parse(text) for text in structures.split()]
+        log = log_of(target, drafter, rows, config, [chain, *trees], top_k)
+        trace = replay_trace(log, chain)
+        kept = log if keep is None else log_of(target, drafter, spread(rows, keep), config, [chain, *trees], top_k)
+        kept.write(output / "positions" / f"{name}.parquet")
+        trace.write(path)
+        print(json.dumps({"drafter": name, "structure": str(chain), "tau": trace.tau(), "prompts": len(rows)}))
+
+
+def same_cycles(made: Trace, replayed: Trace) -> dict[str, int]:
+    """Return of how many prompts all cycles agree in place and accepted length."""
+    found = Counter()
+    for prompt in made.prompts:
+        pairs = [
+            np.stack([trace.position[at], trace.accepted[at]])
+            for trace in (made, replayed)
+            for at in [trace.prompt_id == prompt]
+        ]
+        found["same" if pairs[0].shape == pairs[1].shape and (pairs[0] == pairs[1]).all() else "other"] += 1
+    return dict(found)
+
+
+@app.command()
+def decode(
+    folder: Annotated[Path, typer.Argument(metavar="DRAFTERS", help="Folder of drafters, or tiny.")],
+    texts: Annotated[Path, typer.Option(help="What `texts` wrote, greedily.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the traces.")],
+    names: Names = "",
+    limit: Limit = 40,
+    threads: int = 1,
+) -> None:
+    """Decode for real."""
+    torch.set_num_threads(threads)
+    target = load_target("tiny")
+    rows, config = read_texts(texts, limit)
+    prompts = [Prompt(row["prompt_id"], row["task"], (row["text"],), chat=False) for row in rows]
+    output.mkdir(parents=True, exist_ok=True)
+    for name, drafter in drafters(folder, names, target):
+        path = output / f"{name}.parquet"
+        if path.exists():
+            continue
+        chain = ChainStructure(drafter.depth or REACH)
+        asked = GenerationConfig(config.max_new_tokens, chain)
+        outputs, trace = decode_prompts(target, drafter, prompts, asked, RunConfig(), path.with_suffix(".part"))
+        found = Counter(
+            compare(target, row["prompt"], tuple(row["output"]), made.speculative.token_ids).verdict
+            for row, made in zip(rows, outputs, strict=True)
+        )
+        replayed = replay_trace(log_of(target, drafter, rows, config, [chain], 1), chain)
+        path.with_suffix(".part").replace(path)
+        result = {"drafter": name, "structure": str(chain), "tau": trace.tau(), "prompts": len(rows)}
+        print(json.dumps(result | {"outputs": found, "cycles_as_replayed": same_cycles(trace, replayed)}), flush=True)
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    app()
