@@ -51,7 +51,7 @@ def bench_page(rows: Sequence[Row], groups: Mapping[tuple[str, float], Sequence[
         # The SVG text is made here from escaped strings; everything else the template escapes.
         figures={name: Markup(inline_svg(svg, CAPTIONS[name])) for name, svg in svgs.items()},
         captions=CAPTIONS,
-        label=structure_label,
+        label=lambda row: structure_label(row).replace(",", ", "),  # so that it can be broken
     )
 
 
