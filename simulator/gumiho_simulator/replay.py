@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -183,23 +184,46 @@ def replay_cycles(log: EveryPositionLog, structure: Structure | str) -> Replayed
     asked = Structure.parse(structure) if isinstance(structure, str) else structure
     deepest = _check_replayable(log, asked)
     logged = str(StaticTree(asked.paths) if isinstance(asked, StaticTree) else asked) in log.structures
+    layout = _layout(log)
+    # numba starts slowly: only who replays waits for it.
+    from gumiho_simulator.replay_kernel import walk_by_length, walk_by_rank
+
     if logged:
-        accepted = log.accepted_by(asked)
-        bad = (accepted < 0) | (accepted > deepest)
+        by_row = log.accepted_by(asked)
+        bad = (by_row < 0) | (by_row > deepest)
         if bad.any():
             row = int(bad.argmax())
-            place, found = f"row {row}, column accepted, structure {asked}", int(accepted[row])
+            place, found = f"row {row}, column accepted, structure {asked}", int(by_row[row])
             raise InputError(place, "null" if found < 0 else found, f"a length of 0 to {deepest}")
-        tied = np.zeros(log.n_rows, dtype=bool)
+        rows, accepted, tied = walk_by_length(layout.order, layout.first, layout.end, np.ascontiguousarray(by_row))
     elif isinstance(asked, ChainStructure | StaticTree):
-        accepted, tied = _by_rank(log, asked.paths)
+        nodes = (*_children(asked.paths), _subtrees(asked.paths), deepest)
+        rows, accepted, tied = walk_by_rank(layout.order, layout.first, layout.end, log.rank, layout.equals, *nodes)
     else:
         known = ", ".join(log.structures) or "none"
         wanted = f"a chain, a static tree, or one of the log's own structures: {known}"
         raise InputError("structure", str(asked), wanted)
-    complete = (log.drafted >= deepest) & ~_stop_accepted(log, accepted)
-    rows = _walk(log, accepted)
-    return ReplayedCycles(rows, accepted[rows], complete[rows], tied[rows])
+    complete = (log.drafted[rows] >= deepest) & ~stop_accepted(log, rows, accepted)
+    return ReplayedCycles(rows, accepted, complete, tied)
+
+
+def stop_accepted(log: EveryPositionLog, rows: IntArray, accepted: IntArray) -> BoolArray:
+    """Tell whether each cycle accepts a stop id; behind one there is no text, so it is the last accepted.
+
+    Parameters
+    ----------
+    log
+        The log.
+    rows, accepted : int array [C]
+        Rows that cycles start at, and accepted lengths.
+
+    Returns
+    -------
+    bool array [C]
+    """
+    last = log.true_token[rows, np.maximum(accepted - 1, 0)]
+    stops: BoolArray = (accepted > 0) & np.isin(last, np.array(log.provenance["stop_ids"], dtype=np.int64))
+    return stops
 
 
 def _check_replayable(log: EveryPositionLog, structure: Structure) -> int:
@@ -224,37 +248,20 @@ def _check_replayable(log: EveryPositionLog, structure: Structure) -> int:
     return structure.depth
 
 
-def _by_rank(log: EveryPositionLog, paths: Sequence[tuple[int, ...]]) -> tuple[IntArray, BoolArray]:
-    """Return by row the accepted length of a tree given by rank paths, and whether it hangs on a tie."""
+def _children(paths: Sequence[tuple[int, ...]]) -> tuple[IntArray, IntArray]:
+    """Return where each node's children begin [M + 2], and the ranks [M] of all nodes but the root, parents in order.
+
+    Paths ordered by depth and then by path, as structures keep them, have siblings side by side in their parents'
+    order, so that a node's place is its number less one.
+    """
     number = {path: node for node, path in enumerate([(), *paths])}
-    beyond = max(max(path) for path in paths) + 1  # a rank that no node has
-    keys = np.array([number[path[:-1]] * (beyond + 1) + path[-1] for path in paths], dtype=np.int64)
-    order = np.argsort(keys)
-
-    def child(node: IntArray, rank: IntArray) -> IntArray:
-        wanted = node * (beyond + 1) + np.minimum(rank, beyond)
-        at = np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)
-        return np.where(keys[order[at]] == wanted, order[at] + 1, -1)
-
-    behind = np.append(_subtrees(paths), -1)  # the last for no node at all
-    accepted, tied = np.zeros(log.n_rows, dtype=np.int64), np.zeros(log.n_rows, dtype=bool)
-    rows, node = np.arange(log.n_rows), np.zeros(log.n_rows, dtype=np.int64)
-    for depth in range(max(map(len, paths))):
-        some = log.rank[rows, depth] > 0
-        rows, node = rows[some], node[some]
-        rank = log.rank[rows, depth]
-        following = child(node, rank)
-        # A rank counts the strictly better ones, so equally probable candidates share the first of their ranks.
-        equals = (log.top_q[rows, depth] == log.q_draft[rows, depth, None]).sum(axis=1)
-        for more in range(1, int(equals.max(initial=0))):
-            tied[rows] |= (equals > more) & (behind[child(node, rank + more)] != behind[following])
-        rows, node = rows[following >= 0], following[following >= 0]
-        accepted[rows] = depth + 1
-    return accepted, tied
+    parents = np.array([number[path[:-1]] for path in paths], dtype=np.int64)
+    starts = np.searchsorted(parents, np.arange(len(paths) + 2))
+    return starts.astype(np.int64), np.array([path[-1] for path in paths], dtype=np.int64)
 
 
 def _subtrees(paths: Sequence[tuple[int, ...]]) -> IntArray:
-    """Return for the root and each node a number, equal where what stands behind two nodes is the same."""
+    """Return for the root and each node a number, equal where what stands behind two is the same; last: for no node."""
     below: dict[tuple[int, ...], list[tuple[int, int]]] = {path: [] for path in [(), *paths]}
     seen: dict[tuple[tuple[int, int], ...], int] = {}
     number = {}
@@ -262,17 +269,30 @@ def _subtrees(paths: Sequence[tuple[int, ...]]) -> IntArray:
         number[path] = seen.setdefault(tuple(below[path]), len(seen))
         if path:
             below[path[:-1]].append((path[-1], number[path]))
-    return np.array([number[path] for path in [(), *paths]], dtype=np.int64)
+    return np.array([*(number[path] for path in [(), *paths]), -1], dtype=np.int64)
 
 
-def _stop_accepted(log: EveryPositionLog, accepted: IntArray) -> BoolArray:
-    """Whether a cycle from each row accepts a stop id; behind one there is no text, so it is the last accepted."""
-    last = np.take_along_axis(log.true_token, np.maximum(accepted - 1, 0)[:, None], axis=1)[:, 0]
-    return (accepted > 0) & np.isin(last, np.array(log.provenance["stop_ids"], dtype=np.int64))
+@dataclass(frozen=True, eq=False)
+class _Layout:
+    """Where a log's outputs begin and end, whatever is replayed; see `walk_by_rank`."""
+
+    order: IntArray
+    first: IntArray
+    end: IntArray
+    equals: NDArray[np.uint16]
 
 
-def _walk(log: EveryPositionLog, accepted: IntArray) -> IntArray:
-    """Return the rows that cycles start at: the first of each output, then the one behind what was accepted."""
+# A log is laid out once, however many structures are replayed on it; logs compare by identity and do not change.
+_LAYOUTS: WeakKeyDictionary[EveryPositionLog, _Layout] = WeakKeyDictionary()
+
+
+def _layout(log: EveryPositionLog) -> _Layout:
+    if log not in _LAYOUTS:
+        _LAYOUTS[log] = _lay_out(log)
+    return _LAYOUTS[log]
+
+
+def _lay_out(log: EveryPositionLog) -> _Layout:
     output = group_codes(log.prompt_id, log.turn)
     order = np.argsort(output, kind="stable")
     first = np.flatnonzero(np.diff(output[order], prepend=-1))
@@ -286,12 +306,9 @@ def _walk(log: EveryPositionLog, accepted: IntArray) -> IntArray:
     if unknown.any():
         row = order[last[unknown.argmax()]]
         raise InputError(f"row {row}, column stop_reason", "null", "why the output ended, on its last row")
+    # A rank counts the strictly better ones, so equally probable candidates share the first of their ranks.
+    equals = np.zeros(log.rank.shape, dtype=np.uint16)
+    for candidate in range(log.top_k):
+        equals += log.top_q[:, :, candidate] == log.q_draft
     # From the last token of an output no cycle starts; after a stop id that token has no row.
-    end = last + (reason == "eos")
-    starts, at = [], first
-    while len(at):
-        at, end = at[at < end], end[at < end]
-        starts.append(at)
-        at = at + accepted[order[at]] + 1
-    rows: IntArray = order[np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *starts]))]
-    return rows
+    return _Layout(order, first, last + (reason == "eos"), equals)

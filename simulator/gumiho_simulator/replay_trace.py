@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gumiho_simulator.replay import replay_cycles
+from gumiho_simulator.replay import replay_cycles, stop_accepted
 from gumiho_theory import ChainStructure, DynamicTree, EveryPositionLog, StaticTree, Structure, Trace
 from gumiho_theory._schema import group_codes
 
@@ -45,7 +45,7 @@ def replay_trace(log: EveryPositionLog, structure: Structure | str) -> Trace:
     assert asked.depth is not None  # replay_cycles refuses others
     room = np.minimum(log.drafted[rows], asked.depth)
     # Not complete: a stop was accepted at this depth, or the context ended and cut the draft.
-    stopped = ~complete & (accepted > 0) & _is_stop(log, rows, accepted)
+    stopped = ~complete & stop_accepted(log, rows, accepted)
     censored_at = np.where(complete, -1, np.where(stopped, accepted, room))
     output = group_codes(log.prompt_id, log.turn)
     first = np.flatnonzero(np.diff(output[rows], prepend=-1))
@@ -87,11 +87,6 @@ def replay_trace(log: EveryPositionLog, structure: Structure | str) -> Trace:
     facts = {name: value for name, value in log.provenance.items() if name not in ("schema", "structures", "top_k")}
     facts |= {"structure": str(asked), "replayed": True}
     return Trace(**arrays, provenance=facts, missing=tuple(missing))
-
-
-def _is_stop(log: EveryPositionLog, rows: IntArray, accepted: IntArray) -> NDArray[np.bool_]:
-    token = np.take_along_axis(log.true_token[rows], np.maximum(accepted - 1, 0)[:, None], axis=1)[:, 0]
-    return np.isin(token, np.array(log.provenance["stop_ids"], dtype=np.int64))
 
 
 def _last_rows(log: EveryPositionLog, output: IntArray) -> IntArray:

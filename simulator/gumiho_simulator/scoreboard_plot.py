@@ -10,7 +10,7 @@ import numpy as np
 
 from gumiho_simulator.plots import BLUE, GREEN, MUTED, ORANGE, style
 from gumiho_simulator.scoreboard_rows import ADVISED, CHAIN, DYNAMIC, PUBLISHED, SAME, STATIC, ScoreRow
-from gumiho_theory import InputError
+from gumiho_theory import DynamicTree, InputError, StaticTree, Structure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -159,16 +159,18 @@ def check_figure(path: Path) -> None:
 
 
 def _label(row: ScoreRow) -> str:
-    source = " (published)" if row.source == PUBLISHED else ""
-    if row.kind == STATIC:
-        paths = row.structure.count("[") - 1
-        return f"static tree, {paths + 1} nodes" if paths > 0 else row.structure
-    return row.structure.replace("tree:total=", "tree, ").partition(",top_k")[0] + source
+    if row.kind == CHAIN:
+        return row.structure + (" (published)" if row.source == PUBLISHED else "")
+    structure = Structure.parse(row.structure)
+    if isinstance(structure, DynamicTree):
+        return f"dynamic tree, {structure.total} nodes, depth {structure.depth}"
+    assert isinstance(structure, StaticTree)
+    return f"static tree, {structure.tree.n_nodes} nodes"
 
 
 def _order(label: str) -> tuple[bool, str, int]:
-    number = "".join(letter for letter in label if letter.isdigit())
-    return "published" in label, label.partition(":")[0].partition(",")[0], int(number or 0)
+    kind, _, rest = label.replace(":", ", ").partition(", ")
+    return "published" in label, kind, int(rest.split(" ")[0])
 
 
 def _new_axes() -> Axes:

@@ -96,6 +96,7 @@ def _scoreboard(folder: Path, output: Path, seeds: range, published: bool, figur
 
 
 def _show(board: Scoreboard, written: list[str]) -> None:
+    from gumiho_simulator.scoreboard_rows import SAME
     from gumiho_simulator.tables import show, table
 
     def percent(value: float | None, digits: int = 1) -> str:
@@ -103,10 +104,12 @@ def _show(board: Scoreboard, written: list[str]) -> None:
 
     parts: list[Any] = []
     for source in dict.fromkeys(one.source for one in board.summaries):
+        here = [one for one in board.summaries if one.source == source and one.forecasts]
+        kinds = {(one.model, one.forecasts) for one in here if one.kind not in ("all", SAME)}
         rows = [
             [
                 one.model,
-                one.kind,
+                one.kind.removesuffix(" tree"),
                 one.forecasts,
                 percent(one.median_abs_error),
                 percent(one.worst_abs_error),
@@ -115,20 +118,20 @@ def _show(board: Scoreboard, written: list[str]) -> None:
                 percent(one.coverage, 0),
                 "–" if one.interval_score_to_hazard is None else f"{one.interval_score_to_hazard:.2f}",
             ]
-            for one in board.summaries
-            if one.source == source
+            for one in here
+            if one.kind != "all" or (one.model, one.forecasts) not in kinds  # the only kind it forecasts says as much
         ]
         names = {"replay": "every-position logs, replayed", "trace": "cycle traces", "published": "published curves"}
-        columns = ("model", "of", "n", "error", "worst", "floor", "floor 95", "inside", "score")
+        columns = ("model", "of", "n", "error", "worst", "floor", "1 in 20", "inside", "score")
         parts.append(table(columns, rows, names[source]))
     lines = [
-        "error, worst: median and largest absolute error of tau, % of the measured; floor, floor 95: median error of a "
+        "error, worst: median and largest absolute error of tau, % of the measured; floor, 1 in 20: median error of a "
         "perfect model with these prompts, and what it exceeds one time in twenty",
         "inside: % of 95 % intervals that hold the measured tau; score: interval score over the hazard model's on the "
         "same forecasts, lower is better",
         f"{board.to_json()['convention']}; splits: seeds {', '.join(map(str, board.seeds))}",
     ]
-    refused = sum(one.refused for one in board.summaries if one.model != "advised" and one.kind != "all")
+    refused = sum(row.forecast is None for row in board.rows)
     lines += [f"{refused} forecasts refused, each with its reason in the file"] if refused else []
     left_out = [f"left out: {note}" for note in board.skipped]
     show(*parts, *lines, *left_out, f"written: {', '.join(written)}")

@@ -20,6 +20,7 @@ from gumiho_simulator.cli import register
 from gumiho_simulator.replay import ReplayedCycles, replay_cycles
 from gumiho_simulator.replay_trace import replay_trace
 from gumiho_theory import ChainStructure, DynamicTree, EveryPositionLog, InputError, StaticTree, Structure
+from replay_by_numpy import replay_by_numpy
 
 STOP = 7
 FACTS = {"top_k": 3, "temperature": 0.0, "candidates": "top", "stop_ids": [STOP]}
@@ -119,6 +120,23 @@ def test_the_cycles_are_those_that_a_plain_loop_walks(log: EveryPositionLog, tre
     counts = cycles.counts(log)
     assert counts.tau() == (pytest.approx(1 + np.mean(complete)) if complete else None)
     assert (counts.cycles.sum(), counts.complete_cycles.sum()) == (len(slow), len(complete))
+
+
+@given(logs(), trees(), st.integers(0, 2**32))
+@settings(max_examples=100, deadline=None)
+def test_the_compiled_walk_finds_the_lengths_and_ties_of_plain_numpy(
+    log: EveryPositionLog, tree: ChainStructure | StaticTree, seed: int
+) -> None:
+    if tree.depth > log.depth:
+        return
+    rng = np.random.default_rng(seed)
+    known = np.isfinite(log.q_draft)
+    q = np.where(known, rng.choice([0.5, 0.25], log.q_draft.shape), np.nan)
+    top = np.where(known[:, :, None], rng.choice([0.5, 0.25, 0.125], log.top_q.shape), np.nan)
+    log = replace(log, q_draft=q, top_q=top)
+    cycles, slow = replay_cycles(log, tree), replay_by_numpy(log, tree)
+    for fast, plain in zip((cycles.row, cycles.accepted, cycles.tied), slow, strict=True):
+        assert fast.tolist() == plain.tolist()
 
 
 @given(logs(), trees())

@@ -206,6 +206,10 @@ class HiddenMarkovModel:
         factor: FloatArray = error * tau(chain.chain_rates(depth, shifts)) / tau(self.chain.chain_rates(depth, trend))
         return factor
 
+    def trend(self, depth: int) -> FloatArray:
+        """Return what the depth effect of chain:`depth` goes on by beyond the log, [depth + 1]; 0 within it."""
+        return self._trend(self.chain, depth)
+
     def restarted(self, rates: FloatArray) -> FloatArray:
         """Carry the rates by depth that another structure would have at the logged cycle starts to its own starts.
 
