@@ -2,13 +2,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check clean
+.PHONY: demo test check docs clean
 .DEFAULT_GOAL := demo
 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "error: Python: found %d.%d, wanted 3.11 or newer (set PYTHON=...)" % sys.version_info[:2])'
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[cluster,decoder,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[cluster,decoder,dev,docs]'
 	touch $@
 
 demo: .venv/installed
@@ -25,5 +25,9 @@ check: .venv/installed
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# The site, into docs/_build; notebooks are shown, not executed.
+docs: .venv/installed
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+
 clean:
-	rm -rf .venv runs
+	rm -rf .venv runs docs/_build docs/generated docs/notebooks

@@ -7,6 +7,7 @@ can rise where the rates of every state are flat or fall: the hypothesis then fa
 holds in every state. Whether the conclusion, that E[L] does not fall, still holds depends on what change is meant:
 
 1. The same shift in every state, p_i(z) + delta_i, or any change that is admissible in each state by itself.
+
    - Mixture: the conclusion holds, in full. E[L] is the average of the states' E[L], and each of them does not fall by
      the theorem. The pooled rates have no say.
    - Chain whose start is stationary (every text position begins a cycle equally often), with rates that descend in
