@@ -9,8 +9,8 @@ cycles      accepted lengths of independent cycles: one multinomial draw over L 
 tree        the best static tree of 1,024 nodes from rank rates of 10 depths and 10 ranks, against growing it by looking
             for the most probable open candidate again and again
 bootstrap   tau of 2,000 resamples of 400 prompts: counted draws and one matrix product, against a loop over resamples
-replay      chain:5 and a static tree of 20 nodes replayed on an every-position log of a million rows: a compiled walk; the
-            log was laid out before, as from its second structure on. Against plain NumPy, every row at once, which lays
+replay      chain:5 and a static tree of 20 nodes replayed on an every-position log of a million rows: compiled. The
+            log was laid out before, as from its second structure on; against plain NumPy, every row at once, which lays
             it out each time
 hmm         4 million tokens of a hidden Markov chain drafted by chain:7: a compiled table look-up a cycle, against a
             Python loop over positions (on a thousandth of the tokens, its time scaled up)

@@ -108,11 +108,17 @@ def compare(
 
     from gumiho_simulator.tables import show, table
 
+    kinds = {first.clusters, second.clusters}
+    what = first.clusters if len(kinds) == 1 else "groups"
+    sizes = found.prompts_a if found.paired else f"{found.prompts_a} and {found.prompts_b}"
+    limits = f"{found.prompts_needed_lo or '–'} to {found.prompts_needed_hi or 'any number'}"
     interval = (found.lo, found.hi)
     pairs = [("tau A", found.tau_a), ("tau B", found.tau_b), ("B - A", found.difference), ("95 %", interval)]
-    pairs += [("different", found.different), ("prompts", found.prompts_a), ("paired by prompt", found.paired)]
-    needed = (f"prompts that tell such a difference ({found.power:.0%} of the time)", found.prompts_needed)
-    show(table(("quantity", "value"), [*pairs, ("prompts left out", found.dropped), needed]), result["tau_convention"])
+    pairs += [("different", found.different), (what, sizes), ("paired", found.paired)]
+    pairs += [(f"{what} left out", found.dropped), (f"{what} needed", found.prompts_needed), ("needed, 95 %", limits)]
+    meant = f"needed: {what} of each log that tell such a difference from 0 {found.power:.0%} of the time"
+    convention = result["tau_convention"].replace("prompts", what)
+    show(table(("quantity", "value"), pairs), convention, f"{meant}; its limits are those of B - A")
 
 
 def roofline(

@@ -19,6 +19,7 @@ from gumiho_simulator.validate import split_prompts
 from gumiho_theory import EveryPositionLog, InputError, ScoreCalibration
 from gumiho_theory._schema import group_codes
 
+GOOD = 0.03  # calibration error that a map is to stay within, in units of probability
 FITS: dict[str, Callable[[Candidates], ScoreMap]] = {"temperature": fit_temperature, "isotonic": fit_isotonic}
 
 
@@ -76,21 +77,28 @@ class Calibrated:
     holdout_prompts: int
     seed: int
 
+    @property
+    def good(self) -> bool:
+        """Whether the held-out error after is at most 0.03 at every depth."""
+        return all(one.after.error <= GOOD for one in self.depths)
+
     def to_json(self) -> dict[str, Any]:
         """Return what ``gumiho calibrate --json`` prints.
 
         Returns
         -------
         dict
-            Lists by depth: error_before, error_after, n, noise (what error_after would be without any), and
-            first_before, first_after, first_noise of the first candidates alone; beta (temperature maps), or None;
-            and map, fit_prompts, holdout_prompts, fitted_to.
+            good; lists by depth: error_before, error_after, error_after_ci (95 % limits, without what chance adds), n,
+            noise (what error_after would be without any), and first_before, first_after, first_noise of the first
+            candidates alone; beta (temperature maps), or None; and map, fit_prompts, holdout_prompts, fitted_to.
         """
         maps = [one.to_json() for one in self.calibration.maps]
         return {
             "map": self.kind,
+            "good": self.good,
             "error_before": [one.before.error for one in self.depths],
             "error_after": [one.after.error for one in self.depths],
+            "error_after_ci": [None if one.after.lo is None else [one.after.lo, one.after.hi] for one in self.depths],
             "n": [one.n for one in self.depths],
             "noise": [one.after.noise for one in self.depths],
             "first_before": [one.first_before.error for one in self.depths],

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gumiho_simulator.json_output import dumps
+
+if TYPE_CHECKING:
+    from gumiho_simulator.calibrate import Calibrated
 
 
 def calibrate(
@@ -39,14 +42,37 @@ def calibrate(
         typer.echo(dumps(result))
         return
 
-    from gumiho_simulator.tables import show, table
+    from gumiho_simulator.tables import show, table, text
 
-    columns = ["n", "error_before", "error_after", "noise", "first_before", "first_after", "first_noise"]
-    columns += ["beta"] if result["beta"] is not None else []
-    rows = [[one.depth, *(result[column][i] for column in columns)] for i, one in enumerate(made.depths)]
+    beta = result["beta"] is not None
+    columns = ["depth", "places", "draft", "mapped", "95 %", "noise", *(["beta"] if beta else [])]
+    first = ["depth", "draft", "mapped", "noise"]
+    rows, firsts = [], []
+    for i, one in enumerate(made.depths):
+        limits = text((one.after.lo, one.after.hi))
+        rows.append([one.depth, one.n, one.before.error, one.after.error, limits, one.after.noise])
+        rows[-1] += [result["beta"][i]] if beta else []
+        firsts.append([one.depth, one.first_before.error, one.first_after.error, one.first_after.noise])
     show(
-        table(["depth", *columns], rows),
-        f"calibration error on {made.holdout_prompts} held-out prompts, of all candidates and of first ones alone; "
-        "noise: what no error at all would show there",
+        table(columns, rows, "error of all candidates' probabilities"),
+        table(first, firsts, "of first candidates alone: a chain's"),
+        f"calibration error, in units of probability, on {made.holdout_prompts} held-out prompts: of the draft's own "
+        "probabilities and of mapped ones; 95 %: of the mapped, without what chance adds, prompts resampled; noise: "
+        "what no error at all would show",
+        *_verdict(made),
         f"{output}: fitted to all {made.fit_prompts + made.holdout_prompts} prompts",
     )
+
+
+def _verdict(made: Calibrated) -> list[str]:
+    """Say in words whether the maps are good, and whether they are better than none."""
+    from gumiho_simulator.calibrate import GOOD
+
+    far = [f"{one.depth} ({one.after.error:.3f})" for one in made.depths if one.after.error > GOOD]
+    lines = [f"error of the mapped at most {GOOD:g} at every depth: {'no, not at ' + ', '.join(far) if far else 'yes'}"]
+    near = [one for one in made.depths if one.after.error <= GOOD]
+    unsure = [str(one.depth) for one in near if one.after.hi is None or one.after.hi > GOOD]
+    lines += [f"with so few prompts that is not sure at depth {', '.join(unsure)}"] if unsure else []
+    worse = [str(one.depth) for one in made.depths if one.after.error > one.before.error]
+    lines += [f"no better than the draft's own probabilities at depth {', '.join(worse)}"] if worse else []
+    return lines

@@ -15,6 +15,7 @@ IntArray = NDArray[np.int64]
 
 BINS = 15
 _SIGNS = 400
+_DRAWS = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,10 +47,15 @@ class CalibrationError:
         The error, in units of probability; what few prompts add by chance is in it.
     noise
         What probabilities without any error would show on average with these prompts.
+    lo, hi
+        95 % limits of the error without what chance adds to it, prompts resampled (the reverse percentile interval:
+        resampling adds to the error what these prompts added already); None with fewer than two prompts.
     """
 
     error: float
     noise: float
+    lo: float | None
+    hi: float | None
 
 
 def bin_by_mass(probability: FloatArray, bins: int = BINS) -> IntArray:
@@ -105,10 +111,24 @@ def calibration_error(scored: Scored, generator: np.random.Generator, bins: int 
     sums = np.bincount(cell, weights=residual, minlength=bins * prompts).reshape(bins, prompts)
     signs = generator.choice([-1.0, 1.0], size=(prompts, _SIGNS))
     count = len(residual)
-    return CalibrationError(
-        error=float(np.abs(sums.sum(axis=1)).sum() / count),
-        noise=float(np.abs(sums @ signs).sum(axis=0).mean() / count),
-    )
+    error = float(np.abs(sums.sum(axis=1)).sum() / count)
+    noise = float(np.abs(sums @ signs).sum(axis=0).mean() / count)
+    lo, hi = _limits(error, np.asarray(sums, dtype=np.float64), scored)
+    return CalibrationError(error, noise, lo, hi)
+
+
+def _limits(error: float, sums: FloatArray, scored: Scored) -> tuple[float | None, float | None]:
+    """Resample prompts, each with its residuals by bin [B, G] and its number of outcomes."""
+    size = np.bincount(scored.prompt, minlength=sums.shape[1]).astype(np.float64)
+    prompts = np.flatnonzero(size)
+    if len(prompts) < 2:
+        return None, None
+    # Its own stream: the limits are the same whatever was drawn before.
+    times = np.random.default_rng(len(size)).multinomial(len(prompts), np.full(len(prompts), 1 / len(prompts)), _DRAWS)
+    draws = np.abs(sums[:, prompts] @ times.T).sum(axis=0) / (times @ size[prompts])
+    factor = small_sample_factor(len(prompts))
+    high, low = (factor * (float(np.quantile(draws, q)) - error) for q in (0.975, 0.025))
+    return max(0.0, error - high), max(0.0, error - low)
 
 
 @dataclass(frozen=True)

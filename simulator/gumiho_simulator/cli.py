@@ -26,6 +26,8 @@ from gumiho_theory import InputError
 traces_app = typer.Typer(help="Look at logged traces, and read the logs of others.")
 traces_app.command("import")(import_traces)
 
+_RANKS_SHOWN = 5
+
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 
 
@@ -121,14 +123,16 @@ def show_trace(
     facts: tuple[str, ...] = ("cycles", "prompts", "tau", "tau_ci", "tau_macro", "mean_committed", "censored_cycles")
     promised = ("expected_tau", "expected_tau_error", "expected_tau_error_ci")
     facts += promised if result["expected_tau"] is not None else ()
-    pairs = [(name, result[name]) for name in (*facts, "draft_ms", "verify_ms")]
+    pairs = [
+        (result["clusters"] if name == "prompts" else name, result[name]) for name in (*facts, "draft_ms", "verify_ms")
+    ]
     parts: list[Any] = [table(("quantity", "value"), pairs, str(file))]
     if result["conditional"] is not None:
         keys = ("at_risk", "conditional", "conditional_ci", "survival", "survival_ci")
         rows = [(i + 1, *(result[key][i] for key in keys)) for i in range(len(result["conditional"]))]
         headings = ("position", "at risk", "conditional", "95 %", "survival", "95 %")
         parts.append(table(headings, [[text(value, 2) for value in row] for row in rows]))
-    show(*parts, "tau: bonus included, micro, over complete cycles; intervals 95 %, clustered by prompt")
+    show(*parts, f"tau: bonus included, micro, over complete cycles; intervals 95 %, {result['clusters']} resampled")
 
 
 def tree(
@@ -142,11 +146,13 @@ def tree(
 
     Example: gumiho tree trace.parquet --nodes 16 -o tree.json; then gumiho decode --structure static:tree.json …
     """
+    from gumiho_simulator.in_sample import made_from
     from gumiho_theory import StaticTree, Trace, rank_rates
 
-    counted = rank_rates(Trace.read(file), ranks)
+    trace = Trace.read(file)
+    counted = rank_rates(trace, ranks)
     best = StaticTree.best(counted.rates, nodes)
-    best.write(output)
+    best.write(output, made_from(trace, file))
     expected = best.tree.expected_accepted([0.0, *(counted.rates[len(p) - 1, p[-1] - 1] for p in best.paths)])
     result = {
         "nodes": best.tree.n_nodes,
@@ -196,7 +202,16 @@ def fit(
     from gumiho_simulator.tables import show, table
 
     rows = [(key, value) for key, value in result.items() if key != "parameters"]
-    show(table(("quantity", "value"), [*rows, *result["parameters"].items()]))
+    rates = result["parameters"].get("rates") if fitted.model.name == "rank" else None
+    rows += [] if rates else list(result["parameters"].items())
+    parts: list[Any] = [table(("quantity", "value"), rows)]
+    if rates:
+        shown = rates[0][:_RANKS_SHOWN]
+        ranked = [[depth, *one[:_RANKS_SHOWN], sum(one[_RANKS_SHOWN:])] for depth, one in enumerate(rates, start=1)]
+        headings = ("depth", *(f"rank {rank}" for rank in range(1, len(shown) + 1)), "further")
+        parts.append(table(headings, ranked, "P(the true token has the rank | the path before it was right)"))
+        parts.append(f"all {len(rates[0])} ranks: --json, or {output}")
+    show(*parts)
 
 
 def forecast(
@@ -246,14 +261,19 @@ def forecast(
         typer.echo(dumps(result))
         return
 
-    from gumiho_simulator.tables import show, table
+    from gumiho_simulator.tables import show, table, text
 
-    columns = ["structure", "tau", "lo", "hi", "supported"]
-    columns += [] if costs is None else ["speedup", "speedup_lo", "speedup_hi"]
-    rows = [[one[column] for column in columns] for one in result["forecasts"]]
+    columns = ["structure", "tau", "95 %", "supported"] + ([] if costs is None else ["speedup", "95 %"])
+    rows = []
+    for one in result["forecasts"]:
+        row = [one["structure"], one["tau"], text((one["lo"], one["hi"])), one["supported"]]
+        rows.append(
+            row if costs is None else [*row, text(one["speedup"], 2), text((one["speedup_lo"], one["speedup_hi"]), 2)]
+        )
     notes = [f"{one['structure']}: {one['note']}" for one in result["forecasts"] if one["note"]]
     said = [] if costs is None else verdicts(result)
-    show(table(columns, rows), *notes, *said)
+    convention = "tau: bonus included, micro, over complete cycles; 95 % limits for a further measurement"
+    show(table(columns, rows), convention, *notes, *said)
 
 
 def _one_number(place: str, text: str | None) -> Fraction:

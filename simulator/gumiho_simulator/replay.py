@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from gumiho_simulator.in_sample import in_sample_note
 from gumiho_simulator.intervals import tau_interval
 from gumiho_theory import AcceptanceCounts, ChainStructure, EveryPositionLog, InputError, StaticTree, Structure
 from gumiho_theory._schema import group_codes
@@ -68,6 +69,7 @@ class ReplayedCycles:
             cycles=by_prompt(np.ones_like(self.row)),
             total_accepted=by_prompt(np.where(self.complete, self.accepted, 0)),
             complete_cycles=by_prompt(self.complete),
+            clusters="prompts",
         )
 
 
@@ -136,12 +138,15 @@ def replay(log: EveryPositionLog, structures: Sequence[Structure | str], seed: i
 
 
 def _replay(log: EveryPositionLog, structure: Structure | str, seed: int) -> Replay:
+    structure = Structure.parse(structure) if isinstance(structure, str) else structure
     cycles = replay_cycles(log, structure)
     counts = cycles.counts(log)
     lo, hi = tau_interval(counts, np.random.default_rng(seed)) or (None, None)
     tied, notes = int(cycles.tied.sum()), []
     if log.provenance["temperature"]:
         notes.append("given the logged text, which was drawn")
+    known = in_sample_note(structure, log) if isinstance(structure, StaticTree) else None
+    notes += [known] if known else []
     if tied:
         notes.append(f"{tied} cycles hang on candidates of equal probability")
     return Replay(

@@ -39,6 +39,9 @@ class Comparison:
     prompts_needed
         Prompts (of each log) at which a true difference as large as this one comes out different from 0 at 95 % with
         probability 80 %; None where the difference is 0.
+    prompts_needed_lo, prompts_needed_hi
+        The same where the true difference is at the far and at the near end of its interval: 95 % limits, the upper one
+        None, without bound, where the interval holds 0.
     power
         That probability.
     """
@@ -54,6 +57,8 @@ class Comparison:
     dropped: int
     standard_error: float
     prompts_needed: int | None
+    prompts_needed_lo: int | None
+    prompts_needed_hi: int | None
     power: float = POWER
 
     @property
@@ -116,6 +121,8 @@ def compare(a: AcceptanceCounts, b: AcceptanceCounts, seed: int = 0, n_resamples
     moves = [_contributions(side) for side in sides]
     variances = [(moves[1] - moves[0]).var(ddof=1)] if paired else [part.var(ddof=1) for part in moves]
     error = math.sqrt(sum(var / len(part) for var, part in zip(variances, moves, strict=False)))
+    variance = float(sum(variances))
+    far, near = max(abs(low), abs(high)), 0.0 if low <= 0 <= high else min(abs(low), abs(high))
     everyone = len(first.keys() | second.keys())
     return Comparison(
         tau_a=taus[0],
@@ -128,7 +135,9 @@ def compare(a: AcceptanceCounts, b: AcceptanceCounts, seed: int = 0, n_resamples
         prompts_b=len(sides[1]),
         dropped=everyone - len(shared) if paired else 0,
         standard_error=error,
-        prompts_needed=prompts_needed(difference, float(sum(variances))),
+        prompts_needed=prompts_needed(difference, variance),
+        prompts_needed_lo=prompts_needed(far, variance),
+        prompts_needed_hi=prompts_needed(near, variance),
     )
 
 

@@ -65,12 +65,12 @@ def summarize(log: Trace | AcceptanceCounts, seed: int = 0) -> dict[str, Any]:
     Returns
     -------
     dict
-        kind, cycles, prompts (groups), tau and tau_ci (bonus included, micro, over complete cycles; limits
-        clustered by prompt or None), tau_convention, tau_macro (mean of per-prompt ratios), conditional,
-        conditional_ci, survival, survival_ci, at_risk (by draft position; None where the log has none),
-        mean_committed (tokens a cycle), censored_cycles, draft_ms and verify_ms (mean milliseconds a cycle;
-        None where not measured), expected_tau, expected_tau_error and expected_tau_error_ci (what dynamic
-        trees' own scores promised, less what they gave; None where the log does not say).
+        kind, cycles, prompts (the number of groups), clusters (what they are: prompts, intervals, ...), tau and tau_ci
+        (bonus included, micro, over complete cycles; limits clustered by group or None), tau_convention, tau_macro
+        (mean of per-group ratios), conditional, conditional_ci, survival, survival_ci, at_risk (by draft position; None
+        where the log has none), mean_committed (tokens a cycle), censored_cycles, draft_ms and verify_ms (mean
+        milliseconds a cycle; None where not measured), expected_tau, expected_tau_error and expected_tau_error_ci (what
+        dynamic trees' own scores promised, less what they gave; None where the log does not say).
     """
     counts = log.counts_by_prompt() if isinstance(log, Trace) else log
     complete = counts.complete_cycles > 0
@@ -81,6 +81,7 @@ def summarize(log: Trace | AcceptanceCounts, seed: int = 0) -> dict[str, Any]:
         "kind": "cycles" if is_trace else "counts",
         "cycles": int(counts.cycles.sum()),
         "prompts": len(counts.groups),
+        "clusters": counts.clusters,
         "tau": counts.tau(),
         "tau_ci": tau_interval(counts, np.random.default_rng(seed)),
         "tau_convention": "bonus included, micro",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.table import Column, Table
 
 
 def text(value: Any, digits: int = 3) -> str:
@@ -84,17 +84,20 @@ def show(*parts: Any) -> None:
         if isinstance(part, Table) and _least_width(part) > console.width:
             for row in _by_row(part):
                 console.print(row, markup=False)
-        else:
-            console.print(part, markup=False)
+            continue
+        if isinstance(part, Table):
+            for column in part.columns:
+                column.min_width = _longest_word(column)
+        console.print(part, markup=False)
 
 
 def _least_width(made: Table) -> int:
     """Return the width below which words of a table break."""
-    words = [
-        max(len(word) for cell in (column.header, *column.cells) for word in (str(cell).split() or [""]))
-        for column in made.columns
-    ]
-    return sum(words) + 3 * len(words) + 1
+    return sum(_longest_word(column) + 3 for column in made.columns) + 1
+
+
+def _longest_word(column: Column) -> int:
+    return max(len(word) for cell in (column.header, *column.cells) for word in (str(cell).split() or [""]))
 
 
 def _by_row(wide: Table) -> Iterator[Table]:

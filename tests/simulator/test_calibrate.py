@@ -163,6 +163,20 @@ def test_the_error_is_the_gap_and_without_one_it_is_the_noise() -> None:
     assert np.mean(errors) == pytest.approx(np.mean(noises), rel=0.25)
 
 
+def test_limits_hold_the_true_error_and_leave_out_what_chance_adds() -> None:
+    rng = np.random.default_rng(8)
+    prompt = np.repeat(np.arange(60), 100)
+    probability = rng.uniform(0.2, 0.8, prompt.size)
+    for gap in (0.0, 0.1):
+        scored = Scored(probability, rng.random(prompt.size) < probability + gap, prompt)
+        found = calibration_error(scored, rng)
+        assert found.lo <= gap + 0.005 <= found.hi + 0.01  # type: ignore[operator]
+        assert found.hi - found.lo < 0.06  # type: ignore[operator]
+        assert (found.lo > 0.05) == (gap > 0)  # type: ignore[operator]
+    one = calibration_error(Scored(probability[:100], probability[:100] > 0.5, prompt[:100]), rng)
+    assert (one.lo, one.hi) == (None, None)
+
+
 def test_the_error_is_the_mean_gap_over_bins_by_a_plain_loop() -> None:
     data = scored(np.random.default_rng(6), 0.1, prompts=5, each=30)
     where = bin_by_mass(data.probability, 15)
@@ -270,3 +284,18 @@ def test_figures_show_the_points_and_other_suffixes_are_refused(tmp_path: Path) 
         write_reliability(made, tmp_path / "r.doc")
     with pytest.raises(InputError, match="a place to write"):
         write_reliability(made, tmp_path / "none" / "r.svg")
+
+
+def test_the_command_gives_limits_and_a_verdict_and_fits_into_80_columns(tmp_path: Path) -> None:
+    app = typer.Typer()
+    register(app)
+    make_log().write(tmp_path / "log.parquet")
+    arguments = ["calibrate", str(tmp_path / "log.parquet"), "-o", str(tmp_path / "c.json")]
+    shown = CliRunner().invoke(app, arguments, catch_exceptions=False).stdout
+    assert "error of the mapped at most 0.03 at every depth: yes" in shown
+    assert all(word in shown for word in ("places", "draft", "mapped", "95 %", "noise", "beta"))
+    assert max(map(len, shown.splitlines())) <= 80
+    result = json.loads(CliRunner().invoke(app, [*arguments, "--json"], catch_exceptions=False).stdout)
+    assert result["good"] is True
+    for error, (lo, hi) in zip(result["error_after"], result["error_after_ci"], strict=True):
+        assert lo <= error and lo <= hi

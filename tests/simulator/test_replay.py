@@ -270,3 +270,24 @@ def test_the_command_takes_several_structures_and_prints_the_contract_s_keys(
     assert all(row["lo"] < row["tau"] < row["hi"] and row["exact"] for row in rows)
     shown = CliRunner().invoke(app, arguments, catch_exceptions=False).stdout
     assert "bonus included" in shown and "chain:4" in shown
+
+
+def test_a_tree_chosen_by_the_very_prompts_is_replayed_with_a_warning(log: EveryPositionLog, tmp_path: Path) -> None:
+    trace = replay_trace(log, "chain:3")
+    trace.write(tmp_path / "trace.parquet")
+    app = typer.Typer()
+    register(app)
+    made = ["tree", str(tmp_path / "trace.parquet"), "--nodes", "6", "-o", str(tmp_path / "tree.json")]
+    CliRunner().invoke(app, made, catch_exceptions=False)
+    tree = f"static:{tmp_path / 'tree.json'}"
+    (row,) = replay_structures(log, [tree])
+    assert row.note == "in sample: the tree was chosen by 6 of these 6 prompts, so its tau may be too high"
+    others = replace(log, prompt_id=np.array([f"other {name}" for name in log.prompt_id], dtype=object))
+    (row,) = replay_structures(others, [tree])
+    assert row.note is None
+    # A tree file that says nothing of prompts, or nonsense, is a tree all the same.
+    facts = json.loads((tmp_path / "tree.json").read_text())
+    for silent in ({}, {"made_from": 3}, {"made_from": {"prompt_hashes": [1, None]}}):
+        kept = {key: value for key, value in facts.items() if key != "made_from"}
+        (tmp_path / "tree.json").write_text(json.dumps(kept | silent))
+        assert replay_structures(log, [tree])[0].note is None

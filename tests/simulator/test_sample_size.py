@@ -27,6 +27,20 @@ def draw(prompts: int, rng: np.random.Generator, gain: float) -> tuple[Acceptanc
     return logs[0], logs[1]
 
 
+def test_the_number_of_prompts_needed_has_limits_and_none_where_the_difference_may_be_0() -> None:
+    rng = np.random.default_rng(2)
+    near, far = (compare(_counts(rng, 0.0), _counts(rng, gain)) for gain in (0.05, 1.5))
+    assert near.prompts_needed_hi is None and near.lo <= 0 <= near.hi
+    assert near.prompts_needed_lo <= near.prompts_needed  # type: ignore[operator]
+    assert far.prompts_needed_lo <= far.prompts_needed <= far.prompts_needed_hi  # type: ignore[operator]
+
+
+def _counts(rng: np.random.Generator, gain: float) -> AcceptanceCounts:
+    cycles = np.full(30, 40)
+    total = rng.poisson(40 * (1 + gain) * rng.gamma(20, 1 / 20, 30))
+    return AcceptanceCounts(tuple(f"p{i}" for i in range(30)), cycles, total, cycles)
+
+
 def test_the_difference_is_that_of_the_pooled_taus(traces: Callable[..., Trace]) -> None:
     a, b = (traces(np.random.default_rng(seed), 30).counts_by_prompt() for seed in (1, 2))
     found = compare(a, b)

@@ -24,3 +24,12 @@ def test_words_are_whole_and_values_all_there_at_any_width(width, monkeypatch, c
     assert all(len(line) <= width for line in out.splitlines())
     # One table where it fits, else one a row.
     assert out.count("predicted") == (1 if width >= 100 else 2)
+
+
+def test_no_word_breaks_where_the_table_fits_without(capsys: pytest.CaptureFixture[str]) -> None:
+    """One long word beside columns that could give way: left to itself, the table would cut the word in two."""
+    name = "static:/home/somebody/tree.json"
+    show(table(("structure", "tau", "95 %", "speedup", "95 %"), [[name, 1.5, (1.25, 1.75), 2.0, (1.5, 2.5)]]))
+    shown = capsys.readouterr().out
+    assert name in shown
+    assert max(map(len, shown.splitlines())) <= 80

@@ -52,6 +52,21 @@ def naive(counts: AcceptanceCounts, seed: int, resamples: int, early: int) -> tu
     return descend / resamples, either / resamples
 
 
+def test_a_log_of_two_cycles_says_that_it_is_one() -> None:
+    found = verdict(counts_of([np.array([3]), np.array([3])], 3))
+    assert found.probability == 1.0 and found.groups == 2
+    notes = " ".join(found.notes)
+    assert "all of this rests on 2 cycles" in notes and "only 2 groups" in notes
+    assert "all resampled logs are alike" in notes
+    assert found.to_json()["notes"] == list(found.notes)
+
+
+def test_a_log_of_many_cycles_needs_no_excuse_and_one_of_few_deep_ones_names_the_position() -> None:
+    assert verdict(drawn([0.7, 0.69, 0.66, 0.64], prompts=30, cycles=40, seed=1, spread=0.1)).notes == ()
+    (note,) = verdict(drawn([0.7, 0.05, 0.05], prompts=30, cycles=20, seed=1)).notes
+    assert note.startswith("from position 3 on it rests on ")
+
+
 def test_probabilities_equal_a_naive_bootstrap_of_whole_prompts() -> None:
     for p, seed in (([0.7, 0.69, 0.66, 0.64], 1), ([0.6, 0.8, 0.5, 0.48], 2), ([0.8, 0.79, 0.8], 3)):
         counts = drawn(p, prompts=30, cycles=40, seed=seed, spread=0.1)

@@ -6,7 +6,9 @@ commands turns it into one line on standard error and exit status 2.
 
 from __future__ import annotations
 
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -203,8 +205,18 @@ def _print(result: Mapping[str, Any], json: bool) -> None:
     for name, rows in tables:
         typer.echo(f"\n{name}")
         # A list within a row is for --json.
-        headings = [key for key, value in rows[0].items() if not isinstance(value, list)]
-        _print_table(headings, [[_text(row[key]) for key in headings] for row in rows])
+        keys = [key for key, value in rows[0].items() if not isinstance(value, list)]
+        _print_table([_SHORT.get(key, key) for key in keys], [[_text(row[key], 4) for key in keys] for row in rows])
+
+
+# Headings of tables that have to fit into 80 columns.
+_SHORT = {
+    "next_rate": "next",
+    "next_worth": "next",
+    "falls_probability": "prob.",
+    "earlier_worth_more": "earlier more",
+    "earlier_worth_more_probability": "prob.",
+}
 
 
 def _print_json(result: Mapping[str, Any]) -> None:
@@ -216,17 +228,24 @@ def _print_json(result: Mapping[str, Any]) -> None:
 def _print_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     lines = [list(headings), *map(list, rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    before = sum(widths[:-1]) + 2 * (len(widths) - 1)
+    # The last column may be long text: it goes on below itself.
+    room = max(shutil.get_terminal_size().columns - before, 20)
     for line in lines:
-        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+        texts = textwrap.wrap(line[-1], room, break_long_words=False, break_on_hyphens=False) or [""]
+        cells = [cell.ljust(width) for cell, width in zip(line[:-1], widths[:-1], strict=True)]
+        typer.echo("  ".join([*cells, texts[0]]).rstrip())
+        for more in texts[1:]:
+            typer.echo(" " * before + more)
 
 
-def _text(value: Any) -> str:
+def _text(value: Any, digits: int = 6) -> str:
     if value is None:
         return "none"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:.6g}"
+        return f"{value:.{digits}g}"
     if isinstance(value, list):
         return ", ".join(map(_text, value)) or "none"
     return str(value)

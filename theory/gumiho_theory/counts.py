@@ -14,6 +14,7 @@ from gumiho_theory.errors import InputError
 
 SCHEMA = "gumiho.acceptance_counts"
 MAJOR = 1
+_LONGEST_WORD = 40
 _KEYS = ("groups", "cycles", "total_accepted", "complete_cycles", "at_risk", "accepted")
 
 
@@ -49,6 +50,8 @@ class AcceptanceCounts:
         log has no positions.
     accepted : int array [G, D] or None
         Those of them in which position i was accepted as well.
+    clusters : str
+        What a group is, in the plural: prompts, intervals, engines, requests, ... "groups" where nobody said.
 
     Raises
     ------
@@ -67,8 +70,11 @@ class AcceptanceCounts:
     complete_cycles: IntArray
     at_risk: IntArray | None = None
     accepted: IntArray | None = None
+    clusters: str = "groups"
 
     def __post_init__(self) -> None:
+        if not isinstance(self.clusters, str) or not 1 <= len(self.clusters) <= _LONGEST_WORD:
+            raise InputError("clusters", repr(self.clusters)[:80], "what the groups are, such as 'prompts'")
         object.__setattr__(self, "groups", tuple(self.groups))
         if not all(isinstance(group, str) for group in self.groups) or len(set(self.groups)) != len(self.groups):
             raise InputError("groups", "names that are repeated or not text", "distinct names")
@@ -192,6 +198,7 @@ class AcceptanceCounts:
             self.complete_cycles[index],
             None if self.at_risk is None else self.at_risk[index],
             None if self.accepted is None else self.accepted[index],
+            self.clusters,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -199,6 +206,7 @@ class AcceptanceCounts:
         arrays = {name: getattr(self, name) for name in _KEYS[1:]}
         return {
             "schema": f"{SCHEMA}/{MAJOR}",
+            "clusters": self.clusters,
             "groups": list(self.groups),
             **{name: None if array is None else array.tolist() for name, array in arrays.items()},
         }
@@ -222,4 +230,12 @@ class AcceptanceCounts:
             # A list without groups has lost its second axis.
             if value == [] and groups == []:
                 positions[name] = np.zeros((0, 0), dtype=np.int64)
-        return cls(tuple(groups), data["cycles"], data["total_accepted"], data["complete_cycles"], **positions)
+        clusters = data.get("clusters", "groups")
+        return cls(
+            tuple(groups),
+            data["cycles"],
+            data["total_accepted"],
+            data["complete_cycles"],
+            **positions,
+            clusters=clusters,
+        )

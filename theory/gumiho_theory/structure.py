@@ -284,10 +284,17 @@ class StaticTree(Structure):
         except InputError as error:
             raise error.within(path) from None
 
-    def write(self, path: PathLike) -> None:
-        """Write a tree file, atomically; InputError when that fails."""
-        paths = [list(ranks) for ranks in self.paths]
-        write_json(path, {"schema": f"{STATIC_SCHEMA}/{STATIC_MAJOR}", "paths": paths})
+    def write(self, path: PathLike, made_from: Mapping[str, Any] | None = None) -> None:
+        """Write a tree file, atomically; InputError when that fails.
+
+        Parameters
+        ----------
+        path : path-like
+        made_from : mapping, optional
+            What the tree was chosen by, kept in the file as JSON; readers of the tree ignore it.
+        """
+        content: dict[str, Any] = {"schema": f"{STATIC_SCHEMA}/{STATIC_MAJOR}", "paths": [list(p) for p in self.paths]}
+        write_json(path, content if made_from is None else {**content, "made_from": dict(made_from)})
 
 
 @dataclass(frozen=True)

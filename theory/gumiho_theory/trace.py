@@ -280,6 +280,7 @@ class Trace:
             complete_cycles=by_prompt(self.complete),
             at_risk=by_prompt(risk),
             accepted=by_prompt(hits),
+            clusters="prompts",
         )
 
     def tau(self) -> float | None:

@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from gumiho_theory._types import BoolArray, FloatArray
+from gumiho_theory._types import BoolArray, FloatArray, IntArray
 from gumiho_theory.best_move import BestMove, best_move, gradient_terms
 from gumiho_theory.counts import AcceptanceCounts
 from gumiho_theory.errors import InputError
 from gumiho_theory.theorem import Hypothesis, hypothesis_form
 from gumiho_theory.trace import Trace
 
+_FEW_CYCLES, _FEW_GROUPS = 30, 10
 _CELLS = 4_000_000  # resampled counts held in memory at once
 
 
@@ -102,6 +103,8 @@ class Verdict:
     resamples : int
         Resampled logs; 0 where there is nothing to resample.
     seed : int
+    notes : tuple of str
+        Why the probabilities say less than they seem to: few cycles, few groups, resampled logs that are all alike.
     convention : str
         How the rates were taken.
     """
@@ -116,6 +119,7 @@ class Verdict:
     best_move: BestMove | None
     resamples: int
     seed: int
+    notes: tuple[str, ...] = ()
     convention: str = "conditional rates, pooled over cycles (micro); E[L] without the bonus token"
 
     @property
@@ -136,6 +140,7 @@ class Verdict:
             "rates": list(self.rates),
             "cycles_at_risk": list(self.cycles_at_risk),
             "groups": self.groups,
+            "notes": list(self.notes),
             "resamples": self.resamples,
             "seed": self.seed,
             "convention": self.convention,
@@ -222,7 +227,25 @@ def verdict(log: Trace | AcceptanceCounts, seed: int = 0, resamples: int = 2000)
         best_move=best_move(rates, drawn),
         resamples=len(drawn),
         seed=seed,
+        notes=_notes(risk, counts.clusters, drawn),
     )
+
+
+def _notes(risk: IntArray, clusters: str, drawn: FloatArray) -> tuple[str, ...]:
+    """Say what makes shares of resampled logs poor probabilities."""
+    cycles, notes = risk.sum(axis=0), []
+    if cycles.min() < _FEW_CYCLES:
+        thin = int(np.argmax(cycles < _FEW_CYCLES))
+        found = f"from position {thin + 1} on it rests on {cycles[thin]} cycles or fewer"
+        if not thin:
+            found = f"all of this rests on {cycles[0]} cycles"
+        notes.append(f"{found}: a probability of 0 or 1 is no certainty")
+    if len(risk) < _FEW_GROUPS:
+        shares = "no probabilities" if len(risk) < 2 else "shares of resampled logs are poor probabilities"
+        notes.append(f"only {len(risk)} {clusters} with a cycle: {shares}")
+    if len(drawn) and bool((drawn == drawn[0]).all()):
+        notes.append("all resampled logs are alike: their shares say nothing of uncertainty")
+    return tuple(notes)
 
 
 def _resampled(risk: Any, hits: Any, generator: np.random.Generator, resamples: int) -> FloatArray:

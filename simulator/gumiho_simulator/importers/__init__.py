@@ -89,7 +89,8 @@ def _read(path: str | os.PathLike[str], form: str, deepest: int) -> Reading:
         form = _detect(file)
     if form in (TRACE, COUNTS):
         return read_own(file.path, form)
-    importer, tally = _IMPORTERS[form](), Tally(file.path, file.unit, deepest)
+    importer = _IMPORTERS[form]()
+    tally = Tally(file.path, file.unit, deepest, importer.clusters)
     for entry in file.entries():
         try:
             importer.add(entry, tally)

@@ -28,6 +28,8 @@ class Importer(ABC):
     """
 
     name: ClassVar[str]
+    clusters: ClassVar[str] = "groups"
+    """What a group of this format is, in the plural."""
 
     @staticmethod
     @abstractmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import re
@@ -14,6 +15,7 @@ from gumiho_theory import InputError
 from gumiho_theory.files import MAX_JSON_BYTES, reason
 
 MAX_LINE = 2**24
+_BEGINNING = 2**16
 _MAX_TEXT = 2**14  # of a line that is no JSON object
 # An object or an array of them, unlike a line of text that begins with a date in brackets.
 _JSON = re.compile(r'\{\s*(?:["}]|$)|\[\s*(?:[{\]]|$)')
@@ -66,6 +68,8 @@ class LogFile:
         name = os.fspath(path)
         with _opened(name) as file:
             size = os.fstat(file.fileno()).st_size
+            _check_text(name, file.read(_BEGINNING))
+            file.seek(0)
             lines = (text for _, text in _lines(file) if text != "")
             probed = [text for _, text in zip(range(_PROBED), lines, strict=False)]
         if not probed or not _JSON.match(probed[0]):
@@ -95,6 +99,14 @@ class LogFile:
                     yield from (Entry(number, text, value) for value in values)
                 elif text not in ("", "[", "]"):
                     yield Entry(number, text[:_MAX_TEXT], None)
+
+
+def _check_text(path: str, beginning: bytes) -> None:
+    """Refuse text that would be read as one line, or as none."""
+    if beginning.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise InputError(path, "UTF-16 or UTF-32 text, by its byte order mark", "UTF-8: iconv -f UTF-16 -t UTF-8")
+    if b"\r" in beginning.replace(b"\r\n", b"").rstrip(b"\r") and b"\n" not in beginning:
+        raise InputError(path, "lines that end in a bare carriage return", "line feeds: tr '\\r' '\\n'")
 
 
 def _opened(path: str) -> BinaryIO:

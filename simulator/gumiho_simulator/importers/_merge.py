@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -66,7 +67,7 @@ def _renamed(log: Trace | AcceptanceCounts, name: str) -> Trace | AcceptanceCoun
         columns["prompt_id"] = np.array([f"{name}: {prompt}" for prompt in log.prompt_id], dtype=object)
         return Trace(**columns, provenance=log.provenance, missing=log.missing)
     groups = tuple(f"{name}: {group}" for group in log.groups)
-    return AcceptanceCounts(groups, log.cycles, log.total_accepted, log.complete_cycles, log.at_risk, log.accepted)
+    return replace(log, groups=groups)
 
 
 def _traces(traces: Sequence[Trace]) -> Trace:
@@ -101,4 +102,5 @@ def _counts(logs: Sequence[AcceptanceCounts]) -> AcceptanceCounts:
         np.concatenate([*empty, *(log.complete_cycles for log in logs)]),
         np.concatenate([padded(log.at_risk) for log in logs]) if positions else None,
         np.concatenate([padded(log.accepted) for log in logs]) if positions else None,
+        logs[0].clusters if len({log.clusters for log in logs}) == 1 else "groups",
     )

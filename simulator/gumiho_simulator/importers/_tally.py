@@ -82,10 +82,12 @@ class Tally:
         What entries are numbered by: line or object.
     deepest
         Least depth of drafts whose depth the log does not tell: that of other files of the same log.
+    clusters
+        What a group of the format is, in the plural.
     """
 
-    def __init__(self, place: str, unit: str, deepest: int = 0) -> None:
-        self.place, self.unit, self._deepest = place, unit, deepest
+    def __init__(self, place: str, unit: str, deepest: int = 0, clusters: str = "groups") -> None:
+        self.place, self.unit, self._deepest, self._clusters = place, unit, deepest, clusters
         self._groups: dict[str, _Group] = {}
         self._cycles: CycleRows | None = CycleRows()
         self._bare = self._positional = 0
@@ -235,7 +237,7 @@ class Tally:
             )
         cycles = np.array([group.cycles for group in groups], dtype=np.int64)
         total = np.array([group.total for group in groups], dtype=np.int64)
-        return AcceptanceCounts(tuple(names), cycles, total, cycles, risk, accepted)
+        return AcceptanceCounts(tuple(names), cycles, total, cycles, risk, accepted, self._clusters)
 
     def _survivors(self, name: str, cycles: int, accepted: Sequence[int], deeper: bool) -> None:
         self._positional += 1

@@ -20,6 +20,7 @@ class Answers(Importer):
     """
 
     name = "eagle"
+    clusters = "questions"
 
     @staticmethod
     def recognizes(entry: Entry) -> bool:

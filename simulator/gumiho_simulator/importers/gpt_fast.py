@@ -8,6 +8,7 @@ from gumiho_simulator.importers._base import Importer, Malformed
 from gumiho_simulator.importers._entries import Entry
 from gumiho_simulator.importers._tally import Tally
 
+_ROUNDING = 0.005  # of each share, printed with two digits at the least
 _SHARES = re.compile(r"Acceptance probs:\s*\[([^\]]*)\]")
 
 
@@ -30,6 +31,11 @@ class GptFast(Importer):
             shares = [float(share) for share in match[1].split(",")]
         except ValueError:
             raise Malformed("shares that are no numbers") from None
+        for place, share in enumerate(shares):
+            if not 0 <= share <= 1:  # neither does nan
+                raise Malformed(f"share of L = {place} is {share:g}, not from 0 to 1")
+        if abs(sum(shares) - 1) > _ROUNDING * len(shares):
+            raise Malformed(f"shares sum to {sum(shares):.4g}, not to 1")
         survival = [sum(shares[i:]) for i in range(1, len(shares))]
         rates = ",".join(f"{rate:.4g}" for rate in survival)
         tally.cycles_unknown(entry.number, f"tau {1 + sum(survival):.4g}, bonus included, survival rates {rates}")

@@ -20,6 +20,7 @@ class GumihoLog(Importer):
     """
 
     name = "gumiho-log"
+    clusters = "turns"
 
     def __init__(self) -> None:
         self._length: tuple[int, str] | None = None

@@ -58,6 +58,7 @@ class SpecBench(RoundLengths):
     """Spec-Bench: ``accept_lengths`` includes the bonus token (plain decoding lists ones)."""
 
     name = "spec-bench"
+    clusters = "questions"
     lengths_key = "accept_lengths"
     bonus = 1
 
@@ -75,6 +76,7 @@ class Hass(RoundLengths):
     """HASS: ``accept_length`` excludes the bonus token, ``idxs`` are EAGLE's."""
 
     name = "hass"
+    clusters = "questions"
     lengths_key = "accept_length"
     bonus = 0
 

@@ -24,6 +24,7 @@ class Sglang(Importer):
     """
 
     name = "sglang"
+    clusters = "requests"
 
     @staticmethod
     def recognizes(entry: Entry) -> bool:

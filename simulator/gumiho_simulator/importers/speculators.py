@@ -10,7 +10,7 @@ from gumiho_simulator.importers._entries import Entry
 from gumiho_simulator.importers._rounded import survivors
 from gumiho_simulator.importers._tally import Tally
 
-_CYCLES, _ACCEPTED = "num_drafts", "num_accepted_tokens"
+_CYCLES, _DRAFTED, _ACCEPTED = "num_drafts", "num_draft_tokens", "num_accepted_tokens"
 _POSITION = re.compile(r"acceptance_at_pos_(\d{1,3})")
 _HALF = 5e-5  # written in full, but tables are copied with four digits
 _NAMES = ("subset", "strategy")
@@ -23,6 +23,7 @@ class Speculators(Importer):
     """
 
     name = "speculators"
+    clusters = "subsets"
 
     def __init__(self) -> None:
         self._columns: list[str] | None = None
@@ -47,9 +48,13 @@ class Speculators(Importer):
             tally.nothing_drafted(entry.number)
             return
         accepted = count(_float(row, _ACCEPTED), _ACCEPTED)
+        if row.get(_DRAFTED, "").strip() and accepted > (drafted := count(_float(row, _DRAFTED), _DRAFTED)):
+            raise Malformed(f"{accepted} of {drafted} drafted tokens accepted")
         found = sorted((int(match[1]), key) for key in row if (match := _POSITION.fullmatch(key)) and row[key].strip())
         if [position for position, _ in found] != list(range(len(found))):
             raise Malformed("positions are missing between others")
+        if found and accepted > cycles * len(found):
+            raise Malformed(f"{accepted} tokens accepted in {cycles} drafts of {len(found)} positions")
         rates = [_float(row, key) for _, key in found]
         name = ", ".join(row[key] for key in _NAMES if row.get(key)) or f"row {entry.number}"
         counted = survivors(rates, _HALF, cycles, accepted) if rates else None

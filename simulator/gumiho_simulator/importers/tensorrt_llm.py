@@ -15,6 +15,7 @@ class TensorRtLlm(Importer):
     """Iterations, each a group: requests with a draft are its cycles. No positions, bonus excluded."""
 
     name = "tensorrt-llm"
+    clusters = "iterations"
 
     @staticmethod
     def recognizes(entry: Entry) -> bool:

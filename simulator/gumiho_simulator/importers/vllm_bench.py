@@ -21,6 +21,7 @@ class VllmBench(Importer):
     """
 
     name = "vllm-bench"
+    clusters = "runs"
 
     @staticmethod
     def recognizes(entry: Entry) -> bool:

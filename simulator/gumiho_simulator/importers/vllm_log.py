@@ -27,6 +27,7 @@ class VllmLog(Importer):
     """
 
     name = "vllm-log"
+    clusters = "intervals"
 
     @staticmethod
     def recognizes(entry: Entry) -> bool:

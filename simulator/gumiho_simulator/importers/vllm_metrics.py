@@ -29,6 +29,7 @@ class VllmMetrics(Importer):
     """
 
     name = "vllm-metrics"
+    clusters = "engines"
 
     def __init__(self) -> None:
         self._engines: dict[str, dict[str, int]] = {}

@@ -33,6 +33,7 @@ class VllmRequest(Importer):
     """
 
     name = "vllm-request"
+    clusters = "requests"
 
     @staticmethod
     def recognizes(entry: Entry) -> bool:

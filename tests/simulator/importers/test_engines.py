@@ -148,6 +148,29 @@ def test_speculators_rows_are_subsets_and_empty_cells_were_not_drafted(read_text
     assert log.tau() == pytest.approx(1 + 36 / 30)
 
 
+@pytest.mark.parametrize(
+    ("shares", "message"),
+    [
+        ("0.1, 0.3, 1.3", "share of L = 2 is 1.3, not from 0 to 1"),
+        ("0.1, -0.3, 0.3", "share of L = 1 is -0.3"),
+        ("0.1, nan, 0.9", "share of L = 1 is nan"),
+        ("0.1, 0.3, 0.3", "shares sum to 0.7, not to 1"),
+    ],
+)
+def test_gpt_fast_s_shares_that_are_none_are_refused_by_line(read_text, shares: str, message: str) -> None:
+    with pytest.raises(InputError, match=f"line 2.*{message}"):
+        read_text("==========", f"Acceptance probs: [{shares}]", "Mean Accepted: 1.8")
+
+
+def test_a_speculators_row_with_more_accepted_than_drafted_is_an_error_of_its_line(read_text) -> None:
+    head = "subset,num_drafts,num_draft_tokens,num_accepted_tokens,acceptance_length,acceptance_at_pos_0"
+    with pytest.raises(InputError, match="line 2.*31 of 30 drafted tokens accepted"):
+        read_text(head, "math,30,30,31,2.03,0.9")
+    without = head.replace("num_draft_tokens,", "")
+    with pytest.raises(InputError, match="line 2.*31 tokens accepted in 30 drafts of 1 positions"):
+        read_text(without, "math,30,31,2.03,0.9")
+
+
 def test_gpt_fast_s_shares_are_handed_on_as_rates_in_the_refusal(read_text) -> None:
     with pytest.raises(InputError, match=r"tau 2\.8, bonus included, survival rates 0\.9,0\.6,0\.3"):
         read_text("==========", "Acceptance probs: [0.1, 0.3, 0.3, 0.3]", "Mean Accepted: 1.8")

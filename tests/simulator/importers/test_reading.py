@@ -125,7 +125,7 @@ def test_more_cycles_than_are_kept_become_counts(read_text, monkeypatch: pytest.
     monkeypatch.setattr(_cycles, "MAX_CELLS", 90)
     reading = read_text(*lines)
     assert isinstance(reading.log, AcceptanceCounts)
-    assert reading.log.to_json() == trace.counts_by_prompt().to_json()
+    assert reading.log.to_json() == trace.counts_by_prompt().to_json() | {"clusters": reading.log.clusters}
     assert any("summed up by group" in note for note in reading.warnings)
 
 
@@ -144,7 +144,7 @@ def test_sums_by_group_are_those_of_the_cycles_one_by_one(
     for kept in (2**23, -1):
         with monkeypatch.context() as patched:
             patched.setattr(_cycles, "MAX_CELLS", kept)
-            tally = Tally("log", "line")
+            tally = Tally("log", "line", clusters="prompts")
             for name, pairs in turns:
                 accepted = [min(pair) for pair in pairs]
                 tally.turn(str(name), None, accepted, [max(pair) for pair in pairs] if known else None)
@@ -283,3 +283,37 @@ def test_whatever_stands_in_a_line_gives_sound_counts_or_an_input_error(read_tex
     except InputError:
         return
     assert tau is None or (tau >= 1 and np.isfinite(tau))
+
+
+LINE = "SpecDecoding metrics: Mean acceptance length: 2.00, Accepted: 40 tokens, Drafted: 120 tokens\n"
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
+def test_utf_16_is_refused_with_the_remedy(tmp_path: Path, encoding: str) -> None:
+    mark = b"" if encoding == "utf-16" else b"\xfe\xff"
+    (tmp_path / "log.txt").write_bytes(mark + LINE.encode(encoding))
+    with pytest.raises(InputError, match="UTF-16 or UTF-32 text, by its byte order mark, wanted UTF-8: iconv"):
+        read(tmp_path / "log.txt")
+
+
+def test_bare_carriage_returns_are_refused_and_those_of_other_systems_and_of_progress_bars_read(tmp_path: Path) -> None:
+    path = tmp_path / "log.txt"
+    path.write_bytes((2 * LINE).replace("\n", "\r").encode())
+    with pytest.raises(InputError, match="bare carriage return, wanted line feeds: tr"):
+        read(path)
+    for text in ((2 * LINE).replace("\n", "\r\n"), "10 %\r20 %\r" + LINE + LINE):
+        path.write_bytes(text.encode())
+        assert read(path).log.tau() == 2.0  # type: ignore[union-attr]
+
+
+def test_groups_say_what_they_are_and_go_on_saying_it(tmp_path: Path) -> None:
+    path = tmp_path / "log.txt"
+    path.write_text(2 * LINE)
+    counts = read(path).log
+    assert isinstance(counts, AcceptanceCounts) and counts.clusters == "intervals"
+    again = AcceptanceCounts.from_json(counts.to_json())
+    assert again.clusters == "intervals" and again.select(again.groups[:1]).clusters == "intervals"
+    old = {key: value for key, value in counts.to_json().items() if key != "clusters"}
+    assert AcceptanceCounts.from_json(old).clusters == "groups"
+    with pytest.raises(InputError, match="clusters"):
+        AcceptanceCounts.from_json(old | {"clusters": 3})
