@@ -151,7 +151,7 @@ def scoreboard(root: Path) -> str:
     page = (
         "# Scoreboard\n\nEvery forecast is judged on prompts that it was not fitted to, and on other draft structures. "
         "Fit at one structure on half of the prompts, forecast all structures on the other half: "
-        "`gumiho_simulator.protocol.score_transfers`, `gumiho validate`. *sampling floor* is the error that a perfect "
+        "`gumiho validate --scoreboard LOGS -o scoreboard.csv`. *sampling floor* is the error that a perfect "
         "model would have with as many prompts.\n"
     )
     files = sorted([*root.glob("scoreboard*.csv"), *root.glob("*/scoreboard*.csv")])

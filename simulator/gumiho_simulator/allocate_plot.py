@@ -1,4 +1,4 @@
-"""Figure of an allocation search: tau against cycle time, with the front that no other allocation beats.
+"""Figures of an allocation search: tau against cycle time with its front, and any quantity by split of the heads.
 
 Like the figures of `gumiho_simulator.plots`: data and an Axes in, the Axes out.
 """
@@ -10,10 +10,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gumiho_simulator.allocation import Allocation, Allocations
-from gumiho_simulator.plots import BLUE, GREY, INK, MUTED, ORANGE, style
+from gumiho_simulator.plots import BLUE, GREEN, GREY, INK, MUTED, ORANGE, style
+from gumiho_theory import InputError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+_QUANTITIES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "tau": ("tau (bonus included, micro)", ("lo", "hi")),
+    "speedup": ("speedup over plain decoding", ("speedup_lo", "speedup_hi")),
+    "cycle_seconds": ("milliseconds of a cycle, by the profile", ()),
+}
+_LINES = ((BLUE, "o"), (ORANGE, "s"), (GREEN, "D"), (GREY, "^"))
 
 
 def plot_front(found: Allocations, ax: Axes | None = None) -> Axes:
@@ -64,6 +72,64 @@ def plot_front(found: Allocations, ax: Axes | None = None) -> Axes:
         ylim=(min(heights) - margin_y, max(heights) + margin_y),
     )
     ax.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), borderaxespad=0.2, handletextpad=0.6, frameon=False)
+    return ax
+
+
+def plot_by_split(found: Allocations, quantity: str, ax: Axes | None = None) -> Axes:
+    """Draw a quantity against the split of the heads, a line for each number of layers of a serial step.
+
+    Parameters
+    ----------
+    found
+        Allocations under a profile.
+    quantity
+        ``tau`` (bonus included, micro), ``speedup`` (over plain decoding), both with 95 % intervals where there are
+        any, or ``cycle_seconds``, drawn in milliseconds.
+    ax
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    Axes
+        The axes drawn on.
+
+    Raises
+    ------
+    InputError
+        Another quantity.
+    """
+    if quantity not in _QUANTITIES:
+        raise InputError("quantity", repr(quantity), " or ".join(_QUANTITIES))
+    ax = ax if ax is not None else _new_axes()
+    label, limits = _QUANTITIES[quantity]
+    scale = 1000.0 if quantity == "cycle_seconds" else 1.0
+    layers = sorted({row.serial_layers or 0 for row in found.rows})
+    splits = sorted({(row.serial, row.parallel) for row in found.rows})
+    for number, count in enumerate(layers):
+        own = (row for row in found.rows if (row.serial_layers or 0) == count)
+        rows = sorted(own, key=lambda row: (row.serial, row.parallel))
+        values = np.array([scale * getattr(row, quantity) for row in rows])
+        ends = [[getattr(row, name) for row in rows] for name in limits] or [[None] * len(rows)] * 2
+        bars = [[0.0 if end is None else abs(end - v) for end, v in zip(one, values, strict=True)] for one in ends]
+        shift = 0.06 * (number - (len(layers) - 1) / 2)
+        place = [splits.index((row.serial, row.parallel)) + shift for row in rows]
+        colour, marker = _LINES[number % len(_LINES)]
+        name = f"{count} layer{'s' * (count > 1)}" if count else "no serial step, or layers not said"
+        ax.errorbar(
+            place,
+            values,
+            yerr=bars,
+            fmt=f"-{marker}",
+            color=colour,
+            markersize=5.5,
+            linewidth=1.4,
+            elinewidth=1.4,
+            capsize=2.5,
+            label=name,
+        )
+    ax.set_xticks(range(len(splits)), [f"{serial} + {parallel}" for serial, parallel in splits])
+    ax.set(xlabel="serial steps + parallel heads", ylabel=label)
+    ax.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=3, borderaxespad=0.2, frameon=False)
     return ax
 
 
