@@ -86,14 +86,24 @@ def show(*parts: Any) -> None:
                 console.print(row, markup=False)
             continue
         if isinstance(part, Table):
-            for column in part.columns:
-                column.min_width = _longest_word(column)
+            _fold_between_words(part, console.width)
         console.print(part, markup=False)
 
 
 def _least_width(made: Table) -> int:
     """Return the width below which words of a table break."""
     return sum(_longest_word(column) + 3 for column in made.columns) + 1
+
+
+def _fold_between_words(made: Table, width: int) -> None:
+    """Give the columns of a table that fits widths of whole words: room is taken where most can be spared."""
+    least = [_longest_word(column) for column in made.columns]
+    widths = [max(len(str(cell)) for cell in (column.header, *column.cells)) for column in made.columns]
+    while sum(widths) + 3 * len(widths) + 1 > width:
+        spare = [here - word for here, word in zip(widths, least, strict=True)]
+        widths[spare.index(max(spare))] -= 1
+    for column, here in zip(made.columns, widths, strict=True):
+        column.width = here
 
 
 def _longest_word(column: Column) -> int:

@@ -126,7 +126,8 @@ def _show(board: Scoreboard, written: list[str]) -> None:
         parts.append(table(columns, rows, names[source]))
     lines = [
         "error, worst: median and largest absolute error of tau, % of the measured; floor, 1 in 20: median error of a "
-        "perfect model with these prompts, and what it exceeds one time in twenty",
+        "perfect model with these prompts, and what it exceeds one time in twenty (a fit to as many other prompts adds "
+        "noise of its own: the best one errs by 1.4 times as much)",
         "inside: % of 95 % intervals that hold the measured tau; score: interval score over the hazard model's on the "
         "same forecasts, lower is better",
         f"{board.to_json()['convention']}; splits: seeds {', '.join(map(str, board.seeds))}",

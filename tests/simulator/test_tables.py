@@ -29,7 +29,9 @@ def test_words_are_whole_and_values_all_there_at_any_width(width, monkeypatch, c
 def test_no_word_breaks_where_the_table_fits_without(capsys: pytest.CaptureFixture[str]) -> None:
     """One long word beside columns that could give way: left to itself, the table would cut the word in two."""
     name = "static:/home/somebody/tree.json"
-    show(table(("structure", "tau", "95 %", "speedup", "95 %"), [[name, 1.5, (1.25, 1.75), 2.0, (1.5, 2.5)]]))
+    columns = ("structure", "tau", "95 %", "supported", "speedup", "95 %")
+    show(table(columns, [[name, 1.5, (1.25, 1.75), True, 2.125, (1.5, 2.5)]]))
     shown = capsys.readouterr().out
-    assert name in shown
+    for word in (name, "1.500", "[1.250,", "1.750]", "supported", "2.125", "2.500]"):
+        assert word in shown
     assert max(map(len, shown.splitlines())) <= 80
