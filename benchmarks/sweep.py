@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -109,7 +110,12 @@ def log_of(
         prompt = Prompt(row["prompt_id"], row["task"], ("",), chat=False)
         given = GivenText(target, row["prompt"], row["output"])
         log.add(target, drafter, row["prompt"], made, given, prompt, 0)
-    return log.made(provenance(target, drafter, config) | {"structure": None, "complete": True})
+    return log.made(without_paths(provenance(target, drafter, config)) | {"structure": None, "complete": True})
+
+
+def without_paths(facts: dict[str, Any]) -> dict[str, Any]:
+    """Return a provenance without the command line, which names folders of this machine."""
+    return {name: value for name, value in facts.items() if name != "arguments"}
 
 
 @app.command()
@@ -183,7 +189,8 @@ def decode(
             for row, made in zip(rows, outputs, strict=True)
         )
         replayed = replay_trace(log_of(target, drafter, rows, config, [chain], 1), chain)
-        path.with_suffix(".part").replace(path)
+        replace(trace, provenance=without_paths(trace.provenance)).write(path)
+        path.with_suffix(".part").unlink()
         result = {"drafter": name, "structure": str(chain), "tau": trace.tau(), "prompts": len(rows)}
         print(json.dumps(result | {"outputs": found, "cycles_as_replayed": same_cycles(trace, replayed)}), flush=True)
 

@@ -28,7 +28,7 @@ def test_words_are_whole_and_values_all_there_at_any_width(width, monkeypatch, c
 
 def test_no_word_breaks_where_the_table_fits_without(capsys: pytest.CaptureFixture[str]) -> None:
     """One long word beside columns that could give way: left to itself, the table would cut the word in two."""
-    name = "static:/home/somebody/tree.json"
+    name = "static:/data/somebody/tree.json"
     columns = ("structure", "tau", "95 %", "supported", "speedup", "95 %")
     show(table(columns, [[name, 1.5, (1.25, 1.75), True, 2.125, (1.5, 2.5)]]))
     shown = capsys.readouterr().out
