@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from importlib.metadata import version as installed_version
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 from generate import generate_all
@@ -36,3 +38,16 @@ numpydoc_show_class_members = False
 default_role = "code"
 # Types are written for people ("float array [D]"), so names in docstrings do not resolve; links in pages must.
 nitpicky = False
+
+
+def adapt(app: Any, docname: str, source: list[str]) -> None:
+    """Turn links that leave docs/, which a site cannot follow, into the path they name; list findings if they ship."""
+    if docname == "index" and not (Path(app.srcdir) / "findings.md").exists():
+        source[0] = source[0].replace("\nfindings\n", "\n")
+    if "/" not in docname:
+        source[0] = re.sub(r"\[([^\]]+)\]\(\.\./([^)]+)\)", r"\1 (`\2`)", source[0])
+
+
+def setup(app: Any) -> None:
+    """Register the hook above."""
+    app.connect("source-read", adapt)

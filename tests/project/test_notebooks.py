@@ -71,16 +71,33 @@ def test_links_of_a_notebook_lead_somewhere(path: Path):
             assert (FOLDER / link).exists(), link
 
 
+def run(notebook: Any) -> Any:
+    from nbclient import NotebookClient
+
+    resources = {"metadata": {"path": str(FOLDER)}}
+    return NotebookClient(notebook, timeout=900, kernel_name="python3", resources=resources).execute()
+
+
+# What the client and the kernel's packages warn of is not ours.
+quiet = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning", "ignore::UserWarning")
+
+
+@quiet
+def test_a_notebook_that_raises_is_noticed():
+    import nbformat
+    from nbclient.exceptions import CellExecutionError
+
+    with pytest.raises(CellExecutionError, match="ZeroDivisionError"):
+        run(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1 / 0")]))
+
+
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning", "ignore::UserWarning")
+@quiet
 @every_notebook
 def test_a_notebook_runs_to_its_end(path: Path, monkeypatch: pytest.MonkeyPatch):
     import nbformat
-    from nbclient import NotebookClient
 
     monkeypatch.setenv("GUMIHO_NOTEBOOK_SMALL", "1")  # the kernel inherits it
-    notebook = nbformat.read(path, as_version=4)
-    resources = {"metadata": {"path": str(FOLDER)}}
-    NotebookClient(notebook, timeout=600, kernel_name="python3", resources=resources).execute()  # raises as a cell does
-    drawn = [key for cell in notebook.cells for out in cell.get("outputs", []) for key in out.get("data", {})]
+    done = run(nbformat.read(path, as_version=4))  # raises as a cell does
+    drawn = [key for cell in done.cells for out in cell.get("outputs", []) for key in out.get("data", {})]
     assert "image/png" in drawn
