@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -113,6 +113,13 @@ def log_of(
     return log.made(without_paths(provenance(target, drafter, config)) | {"structure": None, "complete": True})
 
 
+def of_prompts(log: EveryPositionLog, prompts: list[str]) -> EveryPositionLog:
+    """Return the rows of some prompts."""
+    rows = np.isin(log.prompt_id, prompts)
+    columns = [field.name for field in fields(log) if field.name not in ("provenance", "missing")]
+    return replace(log, **{name: getattr(log, name)[rows] for name in columns})
+
+
 def without_paths(facts: dict[str, Any]) -> dict[str, Any]:
     """Return a provenance without the command line, which names folders of this machine."""
     return {name: value for name, value in facts.items() if name != "arguments"}
@@ -143,8 +150,8 @@ def logs(
         trees = [Structure.parse(text) for text in structures.split()]
         log = log_of(target, drafter, rows, config, [chain, *trees], top_k)
         trace = replay_trace(log, chain)
-        kept = log if keep is None else log_of(target, drafter, spread(rows, keep), config, [chain, *trees], top_k)
-        kept.write(output / "positions" / f"{name}.parquet")
+        some = [row["prompt_id"] for row in spread(rows, keep)]
+        of_prompts(log, some).write(output / "positions" / f"{name}.parquet")
         trace.write(path)
         print(json.dumps({"drafter": name, "structure": str(chain), "tau": trace.tau(), "prompts": len(rows)}))
 
