@@ -69,7 +69,7 @@ def write_scoreboard(board: Scoreboard, path: Path) -> tuple[Path, Path]:
     board
         What `scoreboard` returned.
     path
-        One of the files, ending in .csv or .json; the other stands beside it.
+        One of the files, ending in .csv or .json, the other stands beside it; or the name of both without an ending.
 
     Returns
     -------
@@ -92,8 +92,8 @@ def write_scoreboard(board: Scoreboard, path: Path) -> tuple[Path, Path]:
 
 def check_output(path: Path) -> None:
     """Refuse a name that says no format, before hours of work; InputError says so."""
-    if path.suffix not in (".csv", ".json"):
-        raise InputError("--output", path.name, "a name that ends in .csv or .json")
+    if path.suffix not in ("", ".csv", ".json") or not path.name:
+        raise InputError("--output", path.name, "a name that ends in .csv or .json, or in neither")
     if not path.parent.is_dir():
         raise InputError("--output", str(path.parent), "an existing folder")
 

@@ -24,7 +24,7 @@ def validate(
         Path | None, typer.Option(help="Instead of a trace: a folder of every-position logs and cycle traces.")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Scoreboard to write: .csv, and .json beside it.")
+        Path | None, typer.Option("-o", "--output", help="Scoreboard to write: NAME.csv and NAME.json.")
     ] = None,
     splits: Annotated[int, typer.Option(min=1, max=1000, help="Scoreboard: splits of the prompts of each log.")] = 5,
     published: Annotated[bool, typer.Option(help="Scoreboard: the published curves too.")] = True,

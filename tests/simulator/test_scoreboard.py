@@ -270,6 +270,7 @@ def test_a_folder_without_anything_to_score_is_refused_unless_the_published_curv
         scoreboard({}, {}, published=False)
     board = scoreboard({}, {})
     assert {row.source for row in board.rows} == {"published"}
+    assert write_scoreboard(board, tmp_path / "bare") == (tmp_path / "bare.csv", tmp_path / "bare.json")
     table, whole = write_scoreboard(board, tmp_path / "only.json")
     assert table.is_file() and whole.is_file()
 
