@@ -62,9 +62,17 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | No
     made = Table(box=box.SIMPLE_HEAD, title=heading, title_justify="left", title_style="bold")
     for index, column in enumerate(columns):
         made.add_column(escape(column.replace("_", " ")), justify="right" if index else "left", overflow="fold")
-    for row in rows:
-        made.add_row(*(escape(text(value)) for value in row))
+    for name, *values in rows:
+        made.add_row(escape(_breakable(text(name))), *(escape(text(value)) for value in values))
     return made
+
+
+def _breakable(name: str) -> str:
+    """Let a structure's text be broken: between the settings of a tree, and without the folders of a static one."""
+    kind, _, rest = name.partition(":")
+    if kind == "static" and not rest.startswith("["):
+        return f"static:{rest.rpartition('/')[2]}"
+    return name.replace(",", ", ") if kind in ("tree", "static") else name
 
 
 def show(*parts: Any) -> None:

@@ -28,10 +28,18 @@ def test_words_are_whole_and_values_all_there_at_any_width(width, monkeypatch, c
 
 def test_no_word_breaks_where_the_table_fits_without(capsys: pytest.CaptureFixture[str]) -> None:
     """One long word beside columns that could give way: left to itself, the table would cut the word in two."""
-    name = "static:/data/somebody/tree.json"
+    name = "calibrated-tree-of-somebody.json"
     columns = ("structure", "tau", "95 %", "supported", "speedup", "95 %")
     show(table(columns, [[name, 1.5, (1.25, 1.75), True, 2.125, (1.5, 2.5)]]))
     shown = capsys.readouterr().out
     for word in (name, "1.500", "[1.250,", "1.750]", "supported", "2.125", "2.500]"):
         assert word in shown
     assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_a_structure_is_shown_in_pieces_and_a_static_one_without_its_folders(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [["tree:total=16,top_k=5,depth=7,mlp_topk=5", 1.5], ["static:some/folder/tree.json", 2.5], ["a,b", 3.5]]
+    show(table(("structure", "tau"), rows))
+    shown = capsys.readouterr().out
+    assert "tree:total=16, top_k=5" in shown and "static:tree.json" in shown and "some/folder" not in shown
+    assert "a,b" in shown  # other names are left alone
