@@ -37,7 +37,7 @@ def test_no_word_breaks_where_the_table_fits_without(capsys: pytest.CaptureFixtu
     assert max(map(len, shown.splitlines())) <= 80
 
 
-def test_a_structure_is_shown_in_pieces_and_a_static_one_without_its_folders(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_structure_is_shown_in_pieces_and_a_static_one_by_its_file(capsys: pytest.CaptureFixture[str]) -> None:
     rows = [["tree:total=16,top_k=5,depth=7,mlp_topk=5", 1.5], ["static:some/folder/tree.json", 2.5], ["a,b", 3.5]]
     show(table(("structure", "tau"), rows))
     shown = capsys.readouterr().out
