@@ -30,7 +30,9 @@ def calibrate(
     """
     from gumiho_simulator.calibrate import calibrate as calibrate_log
     from gumiho_theory import EveryPositionLog
+    from gumiho_theory.files import check_not_input
 
+    check_not_input(output, [log])
     made = calibrate_log(EveryPositionLog.read(log), kind)
     made.calibration.write(output)
     if figure is not None:

@@ -12,7 +12,6 @@ from typing import Annotated, Any
 import typer
 
 from gumiho_simulator.json_output import dumps
-from gumiho_theory import InputError
 
 
 def import_traces(
@@ -29,10 +28,9 @@ def import_traces(
     """
     from gumiho_simulator.importers import import_logs
     from gumiho_theory import Trace
-    from gumiho_theory.files import write_json
+    from gumiho_theory.files import check_not_input, write_json
 
-    if output.exists() and any(file.exists() and output.samefile(file) for file in files):
-        raise InputError("--output", str(output), "a file that is not one of the logs")
+    check_not_input(output, files)
     reading = import_logs(files, form)
     log = reading.log
     counts = log.counts_by_prompt() if isinstance(log, Trace) else log

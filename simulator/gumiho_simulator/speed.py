@@ -183,8 +183,9 @@ def verdicts(result: dict[str, Any]) -> list[str]:
     chains = [int(r["structure"][6:]) for r in known if r["structure"].startswith("chain:")]
     if chains and best["structure"] == f"chain:{max(chains)}":
         lines.append("it is the longest chain with support: a longer one may be faster still")
-    if result["break_even"]:
-        lines.append(f"not slower than plain decoding, at the estimates, up to {result['break_even']}")
+    even = [row["structure"] for row in known if row["speedup"] >= 1]
+    if even:
+        lines.append(f"not slower than plain decoding, at the estimates: {', '.join(even)}")
     sure = [row["structure"] for row in known if (row["speedup_lo"] or 0) > 1]
     lines.append(f"faster than plain decoding with the whole interval: {', '.join(sure) or 'none'}")
     return lines

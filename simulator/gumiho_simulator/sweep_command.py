@@ -31,8 +31,10 @@ def sweep(
     """
     from gumiho_simulator.sweep import Grid
     from gumiho_simulator.sweep import sweep as run
+    from gumiho_theory.files import check_not_input
 
     asked = Grid.read(grid)
+    check_not_input(output, [grid, *asked.models, *asked.profiles])
     with _progress(asked.cells) as progress:
         try:
             done = run(asked, output, jobs=jobs, scheduler=scheduler, resume=resume, progress=progress)

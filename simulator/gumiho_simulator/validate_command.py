@@ -82,6 +82,9 @@ def _scoreboard(folder: Path, output: Path, seeds: range, published: bool, figur
 
         check_figure(figure)
     logs, traces, unread = read_logs(folder)
+    if not logs and not traces:
+        found = "; ".join(unread) or f"{folder}, no .parquet file"
+        raise InputError("--scoreboard", found, "a folder with logs or traces")
     # A step is one split of one log or trace; the curves are one more.
     with _progress((len(logs) + len(traces)) * len(seeds) + published) as progress:
         board = scoreboard(logs, traces, tuple(seeds), published, progress, unread)

@@ -93,7 +93,7 @@ def test_tables_name_the_warnings_and_a_misleading_suffix(tmp_path: Path) -> Non
 
 def test_a_log_is_never_written_over_and_nothing_is_written_of_what_cannot_be_read(tmp_path: Path) -> None:
     log = write(tmp_path / "log", *SGLANG)
-    with pytest.raises(InputError, match="not one of the logs"):
+    with pytest.raises(InputError, match="not one of the inputs"):
         run("traces", "import", log, "-o", log)
     write(tmp_path / "other", "nothing")
     with pytest.raises(InputError, match="no known format"):

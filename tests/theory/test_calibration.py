@@ -88,8 +88,8 @@ def test_another_drafters_calibration_is_refused_by_both_fingerprints() -> None:
     with pytest.raises(InputError) as caught:
         CALIBRATION.check_drafter(other)
     assert caught.value.place == "calibration, drafter"
-    assert FINGERPRINT in caught.value.found and "tiny:gumiho" in caught.value.found
-    assert caught.value.wanted == other
+    assert FINGERPRINT[:12] in caught.value.found and "tiny:gumiho" in caught.value.found
+    assert other[:12] in caught.value.wanted
 
 
 log_probabilities = st.lists(st.one_of(st.just(-np.inf), st.floats(-50, 0)), min_size=1, max_size=6).filter(

@@ -239,7 +239,8 @@ class ScoreCalibration:
             When it is another's.
         """
         if fingerprint != self.fingerprint:
-            raise InputError("calibration, drafter", f"{self.fingerprint} ({self.drafter})", fingerprint)
+            found = f"weights {self.fingerprint[:12]}… ({self.drafter})"
+            raise InputError("calibration, drafter", found, f"weights {fingerprint[:12]}…, as the drafter in use has")
 
     def to_json(self) -> dict[str, Any]:
         """Return the calibration as JSON values (schema ``gumiho.calibration/1``)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -57,6 +57,20 @@ def write_atomically(path: PathLike, write: Callable[[BinaryIO], object]) -> Non
         if isinstance(error, InputError) or "\0" not in str(path):
             raise
         raise InputError(repr(path), "a null character", "a usable file name") from error
+
+
+def check_not_input(output: PathLike, inputs: Iterable[PathLike]) -> None:
+    """Refuse to write over what is read; raises InputError.
+
+    Parameters
+    ----------
+    output : path-like
+        What is to be written.
+    inputs : iterable of path-like
+        What is read; those that do not exist are for the reader to name.
+    """
+    if os.path.exists(output) and any(os.path.exists(path) and os.path.samefile(path, output) for path in inputs):
+        raise InputError("--output", str(output), "a file that is not one of the inputs")
 
 
 def write_json(path: PathLike, value: Mapping[str, Any]) -> None:

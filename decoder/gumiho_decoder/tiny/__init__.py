@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from gumiho_theory import InputError
+
 _HERE = Path(__file__).parent
 
 
@@ -13,9 +15,20 @@ def embedded(name: str) -> Path:
 
 
 def calibration_path(path: Path) -> Path:
-    """Return where a score calibration stands: `tiny:gumiho`, … are those of the embedded drafters."""
+    """Return where a score calibration stands: `tiny:gumiho`, … are those of the embedded drafters.
+
+    Raises
+    ------
+    InputError
+        No embedded drafter of that name has one.
+    """
     kind, _, name = str(path).partition(":")
-    return CALIBRATIONS / f"{name}.json" if kind == "tiny" else path
+    if kind != "tiny":
+        return path
+    there = {file.stem: file for file in CALIBRATIONS.glob("*.json")}
+    if name not in there:
+        raise InputError("--calibration", repr(str(path)), ", ".join(f"tiny:{stem}" for stem in sorted(there)))
+    return there[name]
 
 
 CALIBRATIONS = _HERE / "calibrations"

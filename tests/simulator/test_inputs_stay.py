@@ -1,0 +1,68 @@
+"""No command writes over what it reads: a log that took hours is not worth a slip of the finger."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from gumiho_simulator.cli import register
+from gumiho_simulator.fit import fit
+from gumiho_theory import InputError, Trace
+from gumiho_theory.files import check_not_input
+
+
+@pytest.fixture
+def run() -> Callable[..., object]:
+    app = typer.Typer()
+    register(app)
+    return lambda *words: CliRunner().invoke(app, [str(word) for word in words], catch_exceptions=False)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("fit", "trace.parquet", "-o", "trace.parquet"),
+        ("tree", "trace.parquet", "-o", "trace.parquet"),
+        ("calibrate", "trace.parquet", "-o", "trace.parquet"),
+        ("cost", "trace.parquet", "--baseline-ms", "10", "-o", "trace.parquet"),
+        ("sweep", "grid.json", "-o", "grid.json"),
+        ("sweep", "grid.json", "-o", "model.json"),
+        ("traces", "import", "trace.parquet", "-o", "trace.parquet"),
+    ],
+    ids=lambda words: " ".join(words[:2]) + f" to {words[-1]}",
+)
+def test_an_input_is_never_written_over(
+    words: tuple[str, ...], run: Callable[..., object], trace: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    trace.write("trace.parquet")
+    fit(trace, "hazard").write("model.json")
+    Path("grid.json").write_text(json.dumps({"models": ["model.json"], "structures": ["chain:1"]}))
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(InputError, match="not one of the inputs"):
+        run(*words)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_link_to_an_input_is_that_input_and_other_files_are_free(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("a")
+    (tmp_path / "link").symlink_to(tmp_path / "log")
+    with pytest.raises(InputError, match="not one of the inputs"):
+        check_not_input(tmp_path / "link", [tmp_path / "log"])
+    (tmp_path / "old").write_text("b")
+    for free in ("old", "new"):
+        check_not_input(tmp_path / free, [tmp_path / "log", tmp_path / "missing"])
+
+
+@pytest.mark.parametrize("published", [[], ["--no-published"]])
+def test_a_scoreboard_of_no_log_is_refused(published: list[str], run: Callable[..., object], tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "a.txt").write_text("x")
+    with pytest.raises(InputError, match="no .parquet file, wanted a folder with logs or traces"):
+        run("validate", "--scoreboard", tmp_path / "logs", "-o", tmp_path / "x.csv", *published)
+    assert not (tmp_path / "x.csv").exists()
