@@ -1,0 +1,67 @@
+"""The shipped traces: each can be read, is of the frozen target, names no folders, and gives the table's tau."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from gumiho_simulator.replay_trace import replay_trace
+from gumiho_theory import EveryPositionLog, StaticTree, Structure, Trace
+
+FOLDER = Path(__file__).parents[2] / "traces"
+FILES = sorted(FOLDER.rglob("*.parquet"))
+LOGS = [path for path in FILES if path.parent.name.startswith("positions")]
+TRACES = [path for path in FILES if path not in LOGS]
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(FOLDER))
+
+
+def test_all_of_it_fits_its_size():
+    assert sum(path.stat().st_size for path in FOLDER.rglob("*") if path.is_file()) < 20_000_000
+
+
+@pytest.mark.parametrize("path", FILES, ids=name)
+def test_a_file_is_valid_complete_and_says_what_made_it(path: Path):
+    made = (EveryPositionLog if path in LOGS else Trace).read(path)
+    facts = made.provenance
+    assert facts["complete"] and facts["target"] == "tiny" and facts["lossless_mode"]
+    assert len(facts["drafter_fingerprint"]) == 64
+    assert facts["drafter"].removeprefix("tiny:") == path.stem
+    assert "/" not in str([value for key, value in facts.items() if isinstance(value, str) and key != "schema"])
+
+
+def test_the_table_s_tau_is_that_of_the_rows():
+    rows = re.findall(r"^\| (\w+) \|.* (\d+) \| (\d\.\d{3}) \[", (FOLDER / "README.md").read_text("utf-8"), re.M)
+    assert {row[0] for row in rows} == {path.stem for path in (FOLDER / "sweep" / "greedy").glob("*.parquet")}
+    for allocation, prompts, tau in rows:
+        trace = Trace.read(FOLDER / "sweep" / "greedy" / f"{allocation}.parquet")
+        assert (f"{trace.tau():.3f}", len(trace.prompts)) == (tau, int(prompts))
+
+
+@pytest.mark.parametrize("drafter", ["gumiho", "eagle"])
+def test_a_long_log_replays_to_the_trace_beside_it(drafter: str):
+    log = EveryPositionLog.read(FOLDER / "family" / "positions-800" / f"{drafter}.parquet")
+    trace = Trace.read(FOLDER / "family" / "greedy" / f"{drafter}.parquet")
+    assert len(log.prompts) == len(trace.prompts) == 800
+    assert replay_trace(log, "chain:7").tau() == trace.tau()
+
+
+def test_what_was_decoded_for_real_has_the_cycles_of_the_replay():
+    for path in sorted((FOLDER / "sweep" / "decoded").glob("*.parquet")):
+        real, replayed = Trace.read(path), Trace.read(FOLDER / "sweep" / "greedy" / path.name)
+        shared = sorted(set(real.prompts) & set(replayed.prompts))
+        assert shared
+        one, other = real.select(shared), replayed.select(shared)
+        assert one.accepted.tolist() == other.accepted.tolist()
+        assert one.position.tolist() == other.position.tolist()
+
+
+def test_the_static_trees_are_of_their_sizes():
+    for path in (FOLDER / "trees").glob("*.json"):
+        tree = Structure.parse(f"static:{path}")
+        assert isinstance(tree, StaticTree)
+        assert len(tree.paths) + 1 == int(path.stem.rpartition("-")[2])
