@@ -71,6 +71,8 @@ def read_traces(folder: str | os.PathLike[str]) -> tuple[dict[str, Trace], tuple
             traces[path.name] = Trace.read(path)
         except InputError as error:
             warnings.append(f"left out: {error}")
+    if not traces:
+        raise InputError(folder, "; ".join(warnings), "at least one cycle trace that can be read")
     return traces, tuple(warnings)
 
 

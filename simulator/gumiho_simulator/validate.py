@@ -17,6 +17,7 @@ from gumiho_theory import ChainStructure, EveryPositionLog, InputError, Trace
 
 FloatArray = NDArray[np.float64]
 
+_FEWEST = 5
 _FLOOR_RESAMPLES = 4000
 
 
@@ -277,14 +278,15 @@ def sampling_errors(test: Trace, generator: np.random.Generator) -> FloatArray |
     Returns
     -------
     ndarray or None
-        4,000 errors; None with fewer than two prompts that hold a complete cycle.
+        4,000 errors; None with fewer than five prompts that hold a complete cycle, which would often be drawn as they
+        are: no error at all would look likely.
     """
     counts = test.counts_by_prompt()
     complete = counts.complete_cycles.astype(np.float64)
     total = counts.total_accepted[complete > 0].astype(np.float64)
     complete = complete[complete > 0]
     n = complete.size
-    if n < 2:
+    if n < _FEWEST:
         return None
     weights = generator.multinomial(n, np.full(n, 1 / n), _FLOOR_RESAMPLES).astype(np.float64)
     resampled = 1 + (weights @ total) / (weights @ complete)

@@ -285,3 +285,10 @@ def test_the_figure_draws_every_allocation_and_the_front_in_order(logs: dict[str
     assert low < min(row.lo or row.tau for row in found.rows)
     assert high > max(row.hi or row.tau for row in found.rows)
     plt.close("all")
+
+
+def test_a_folder_of_files_that_cannot_be_read_says_why_of_each(tmp_path: Path) -> None:
+    (tmp_path / "a.parquet").write_bytes(b"PAR1 nothing")
+    with pytest.raises(InputError, match=r"left out: .*a\.parquet") as caught:
+        read_traces(tmp_path)
+    assert caught.value.place == str(tmp_path)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gumiho_simulator import fit, forecast, validate
-from gumiho_simulator.validate import lengths_by_prompt, split_prompts
+from gumiho_simulator.validate import lengths_by_prompt, sampling_errors, split_prompts
 from gumiho_theory import InputError, Trace
 
 MakeTrace = Callable[..., Trace]
@@ -69,6 +69,13 @@ def test_splits_differ_by_seed_and_repeat_by_seed(trace: Trace) -> None:
 
 
 @pytest.mark.slow
+def test_a_handful_of_prompts_has_no_sampling_floor_rather_than_one_of_zero(traces: MakeTrace) -> None:
+    trace = traces(np.random.default_rng(0), prompts=6)
+    few, enough = trace.select(trace.prompts[:4]), trace.select(trace.prompts[:5])
+    assert sampling_errors(few, np.random.default_rng(0)) is None
+    assert np.median(sampling_errors(enough, np.random.default_rng(0))) > 0
+
+
 def test_the_sampling_floor_is_the_median_error_of_the_truth_itself(traces: MakeTrace) -> None:
     rng = np.random.default_rng(8)
     truth = float(np.mean([traces(rng, prompts=300).tau() for _ in range(4)]))
