@@ -114,6 +114,10 @@ def allocate_traces(
         except InputError as error:
             warnings.append(f"left out: {error.within(name)}")
     costs = HeadCosts(profile, _profile_layers(profile, traces, shapes, warnings))
+    others = sorted({str(traces[name].provenance.get("drafter")) for name in shapes} - {profile.drafter})
+    if others:
+        shown = ", ".join(others[:3]) + (", …" if len(others) > 3 else "")
+        costs.assumptions[f"step times of {profile.drafter}, the profile's drafter, hold for {shown} too"] = None
     logged = []
     for name, shape in shapes.items():
         try:

@@ -175,6 +175,13 @@ def test_logged_allocations_are_read_from_their_provenance(logs: dict[str, Trace
     assert not found.assumptions
 
 
+def test_step_times_of_one_drafter_taken_for_others_are_an_assumption_that_is_said(logs: dict[str, Trace]) -> None:
+    mixed = {"a": logs["a"], "e": with_shape(logs["e"], drafter="tiny:eagle", drafter_shape={"serial_layers": 1})}
+    mixed["e"] = replace(mixed["e"], provenance={**mixed["e"].provenance, "method": "eagle"})
+    (said,) = allocate_traces(PROFILE, mixed).assumptions
+    assert said == "step times of d, the profile's drafter, hold for tiny:eagle too"
+
+
 def test_the_loss_by_choosing_is_that_of_plain_resampling_paired_by_prompt(logs: dict[str, Trace]) -> None:
     found = allocate_traces(PROFILE, logs, seed=5, n_resamples=300)
     prompts = tuple(dict.fromkeys(p for log in logs.values() for p in sorted(set(log.prompt_id[log.complete]))))
