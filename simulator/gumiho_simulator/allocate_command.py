@@ -45,26 +45,11 @@ def allocate(
 
     from gumiho_simulator.tables import show, table, text
 
-    columns = (
-        "trace",
-        "serial",
-        "layers",
-        "parallel",
-        "nodes",
-        "tau",
-        "95 %",
-        "ms",
-        "speedup",
-        "speedup 95 %",
-        "front",
-    )
+    columns = ("trace", "heads", "tau", "95 %", "ms", "speedup", "95 %", "front")
     rows = [
         [
-            row.source,
-            row.serial,
-            row.serial_layers,
-            row.parallel,
-            text(row.nodes, 1),
+            Path(row.source or "").stem,
+            f"{row.serial}" + (f"x{row.serial_layers}" if row.serial_layers else "") + f"+{row.parallel}",
             text(row.tau, 2),
             text((row.lo, row.hi), 2),
             text(1000 * row.cycle_seconds, 2),
@@ -79,7 +64,8 @@ def allocate(
         loss = f"expected loss by choosing it {found.regret:.4f}x"
         lines.append(f"fastest in {found.best_probability:.0%} of resamples of {found.prompts} prompts; {loss}")
     notes = [f"assumed: {one}" for one in found.assumptions] + [f"warning: {one}" for one in result["warnings"]]
-    show(table(columns, rows), *lines, result["convention"], *notes)
+    heads = "heads: serial steps x layers of each + parallel heads"
+    show(table(columns, rows), *lines, heads, result["convention"], *notes)
 
 
 def compare(
