@@ -123,7 +123,7 @@ def test_decode_prints_a_table_for_people(call):
         (("--prompts", "prompts.jsonl", "--calibration", "none.json"), ("none.json",)),
         (
             ("--prompts", "prompts.jsonl", "--calibration", "foreign.json", "--structure", "tree:total=9"),
-            ("calibration", "f" * 64),
+            ("calibration", "f" * 12),
         ),
         (("--prompts", "prompts.jsonl", "--budget", "prompts.jsonl"), ("prompts.jsonl",)),
         (("--prompts", "prompts.jsonl", "--every-position", "no/such/log.parquet"), ("no/such",)),
