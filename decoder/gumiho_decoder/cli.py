@@ -53,7 +53,8 @@ TargetOption = Annotated[str, typer.Option(help="Causal LM: a folder, a hub id, 
 DrafterOption = Annotated[
     str,
     typer.Option(
-        help="A drafter's folder or hub id (own or published format), tiny:gumiho, tiny:eagle, draft-model:T or ngram."
+        help="A drafter's folder or hub id (own or published format), tiny:gumiho (or eagle, hydra, medusa, small), "
+        "draft-model:T or ngram."
     ),
 ]
 StructureOption = Annotated[
