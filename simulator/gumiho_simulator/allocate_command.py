@@ -11,7 +11,6 @@ from gumiho_simulator.json_output import dumps
 from gumiho_theory import InputError
 
 if TYPE_CHECKING:
-    from gumiho_simulator.allocation import Allocations
     from gumiho_simulator.cost import StepTime
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
@@ -29,16 +28,19 @@ def allocate(
     Example: gumiho allocate --profile profile.json --traces runs/allocations
     """
     from gumiho_simulator.allocate_traces import allocate_traces, read_traces
+    from gumiho_simulator.figure_file import check_figure, write_figure
     from gumiho_theory import CostProfile
 
     if figure is not None:
-        _check_figure(figure)
+        check_figure(figure)
     logs, unread = read_traces(traces)
     found = allocate_traces(CostProfile.read(profile), logs, seed)
     result = found.to_json()
     result["warnings"] = [*unread, *found.warnings]
     if figure is not None:
-        _draw(found, figure)
+        from gumiho_simulator.allocate_plot import plot_front
+
+        write_figure(figure, (6.4, 4.4), lambda made: plot_front(found, made.subplots()))
     if json:
         typer.echo(dumps(result))
         return
@@ -243,17 +245,3 @@ def _verification(time: StepTime) -> dict[str, Any]:
         "verify_each_ms": 1000 * time.each,
         "verify_context_ms": 1000 * time.context_each,
     }
-
-
-def _check_figure(path: Path) -> None:
-    if path.suffix not in (".svg", ".png", ".pdf"):
-        raise InputError("--figure", path.name, "a name that ends in .svg, .png or .pdf")
-
-
-def _draw(found: Allocations, path: Path) -> None:
-    from gumiho_simulator.allocate_plot import plot_front
-    from gumiho_theory.files import write_atomically
-
-    figure = plot_front(found).get_figure(root=True)
-    if figure is not None:
-        write_atomically(path, lambda file: figure.savefig(file, format=path.suffix[1:]))

@@ -29,10 +29,13 @@ def calibrate(
     Example: gumiho calibrate log.parquet -o calibration.json --figure reliability.svg
     """
     from gumiho_simulator.calibrate import calibrate as calibrate_log
+    from gumiho_simulator.figure_file import check_figure
     from gumiho_theory import EveryPositionLog
     from gumiho_theory.files import check_not_input
 
     check_not_input(output, [log])
+    if figure is not None:
+        check_figure(figure)
     made = calibrate_log(EveryPositionLog.read(log), kind)
     made.calibration.write(output)
     if figure is not None:

@@ -10,14 +10,14 @@ import numpy as np
 
 from gumiho_simulator.calibrate import Calibrated
 from gumiho_simulator.calibration_error import Reliability
+from gumiho_simulator.figure_file import write_figure
 from gumiho_simulator.plots import BLUE, GREEN, MUTED, ORANGE, style
-from gumiho_theory import InputError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _COLUMNS = 4
-FORMATS = (".svg", ".png", ".pdf")
 
 
 def plot_reliability(curves: Mapping[str, Reliability], ax: Axes | None = None) -> Axes:
@@ -76,22 +76,15 @@ def write_reliability(calibrated: Calibrated, path: Path) -> None:
     InputError
         Another suffix, or the file cannot be written.
     """
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    if path.suffix.lower() not in FORMATS:
-        raise InputError(path, f"suffix {path.suffix!r}", " or ".join(FORMATS))
     columns = min(_COLUMNS, len(calibrated.depths))
     rows = -(-len(calibrated.depths) // columns)
-    with matplotlib.rc_context({**style(), "svg.hashsalt": "gumiho"}):
-        figure = Figure(figsize=(3.1 * columns, 3.3 * rows), layout="constrained")
+
+    def draw(figure: Figure) -> None:
         panels = np.ravel(figure.subplots(rows, columns, squeeze=False))
         for one, ax in zip(calibrated.depths, panels, strict=False):
             plot_reliability({"draft": one.reliability_before, calibrated.kind: one.reliability_after}, ax)
             ax.set_title(f"draft position {one.depth}", fontsize=10.5)
         for ax in panels[len(calibrated.depths) :]:
             ax.set_axis_off()
-        try:
-            figure.savefig(path, metadata={"Date": None} if path.suffix.lower() == ".svg" else None)
-        except OSError as error:
-            raise InputError(path, error.strerror or error, "a place to write") from None
+
+    write_figure(path, (3.1 * columns, 3.3 * rows), draw)

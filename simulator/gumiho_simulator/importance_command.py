@@ -21,9 +21,12 @@ def importance(
 
     Example: gumiho importance log.parquet --length 7
     """
+    from gumiho_simulator.figure_file import check_figure
     from gumiho_simulator.importance import importance as of_positions
     from gumiho_theory import EveryPositionLog
 
+    if figure is not None:
+        check_figure(figure)
     found = of_positions(EveryPositionLog.read(log), length, seed)
     if figure is not None:
         from gumiho_simulator.importance_plot import write_importance

@@ -6,14 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gumiho_simulator.figure_file import write_figure
 from gumiho_simulator.importance import PositionImportance
 from gumiho_simulator.plots import style
-from gumiho_theory import InputError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-FORMATS = (".svg", ".png", ".pdf")
 
 
 def plot_importance(found: Mapping[str, Sequence[PositionImportance]], ax: Axes | None = None) -> Axes:
@@ -61,22 +59,5 @@ def plot_importance(found: Mapping[str, Sequence[PositionImportance]], ax: Axes 
 
 
 def write_importance(found: Mapping[str, Sequence[PositionImportance]], path: Path) -> None:
-    """Write the figure; the suffix says the format: .svg, .png or .pdf.
-
-    Raises
-    ------
-    InputError
-        Another suffix, or the file cannot be written.
-    """
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    if path.suffix.lower() not in FORMATS:
-        raise InputError(path, f"suffix {path.suffix!r}", " or ".join(FORMATS))
-    with matplotlib.rc_context({**style(), "svg.hashsalt": "gumiho"}):
-        figure = Figure(figsize=(6.4, 4), layout="constrained")
-        plot_importance(found, figure.subplots())
-        try:
-            figure.savefig(path, metadata={"Date": None} if path.suffix.lower() == ".svg" else None)
-        except OSError as error:
-            raise InputError(path, error.strerror or error, "a place to write") from None
+    """Write the figure; see `figure_file.write_figure`."""
+    write_figure(path, (6.4, 4), lambda figure: plot_importance(found, figure.subplots()))

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gumiho_simulator.figure_file import write_figure
 from gumiho_simulator.plots import BLUE, GREEN, MUTED, ORANGE, style
 from gumiho_simulator.scoreboard_rows import ADVISED, CHAIN, DYNAMIC, PUBLISHED, SAME, STATIC, ScoreRow
-from gumiho_theory import DynamicTree, InputError, StaticTree, Structure
+from gumiho_theory import DynamicTree, StaticTree, Structure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-FORMATS = (".svg", ".png", ".pdf")
 _COLOURS = {CHAIN: BLUE, STATIC: ORANGE, DYNAMIC: GREEN}
 _MARKERS = {CHAIN: "o", STATIC: "s", DYNAMIC: "^"}
 _TAU = "tau (tokens a cycle, bonus included, micro)"
@@ -121,8 +122,8 @@ def plot_errors(rows: Sequence[ScoreRow], ax: Axes | None = None) -> Axes:
     return ax
 
 
-def write_figure(rows: Sequence[ScoreRow], path: Path) -> None:
-    """Write both figures side by side.
+def write_scoreboard_figure(rows: Sequence[ScoreRow], path: Path) -> None:
+    """Write both figures side by side; see `figure_file.write_figure`.
 
     Parameters
     ----------
@@ -130,32 +131,15 @@ def write_figure(rows: Sequence[ScoreRow], path: Path) -> None:
         All rows of a scoreboard; see `shown_rows` for those drawn.
     path
         File to write; its suffix says the format.
-
-    Raises
-    ------
-    InputError
-        Another suffix, or the file cannot be written.
     """
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    from gumiho_theory.files import write_atomically
-
-    check_figure(path)
     shown = shown_rows(rows)
-    with matplotlib.rc_context({**style(), "svg.hashsalt": "gumiho"}):
-        figure = Figure(figsize=(11, 4.8), layout="constrained")
+
+    def draw(figure: Figure) -> None:
         left, right = figure.subplots(1, 2)
         plot_forecasts(shown, left)
         plot_errors(shown, right)
-        metadata = {"Date": None} if path.suffix == ".svg" else None
-        write_atomically(path, lambda file: figure.savefig(file, format=path.suffix[1:], metadata=metadata))
 
-
-def check_figure(path: Path) -> None:
-    """Refuse a name that says no format; InputError says so."""
-    if path.suffix not in FORMATS:
-        raise InputError("--figure", path.name, "a name that ends in .svg, .png or .pdf")
+    write_figure(path, (11, 4.8), draw)
 
 
 def _label(row: ScoreRow) -> str:

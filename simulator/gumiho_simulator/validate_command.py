@@ -78,7 +78,8 @@ def _scoreboard(folder: Path, output: Path, seeds: range, published: bool, figur
 
     check_output(output)
     if figure is not None:
-        from gumiho_simulator.scoreboard_plot import check_figure, write_figure
+        from gumiho_simulator.figure_file import check_figure
+        from gumiho_simulator.scoreboard_plot import write_scoreboard_figure
 
         check_figure(figure)
     logs, traces, unread = read_logs(folder)
@@ -90,7 +91,7 @@ def _scoreboard(folder: Path, output: Path, seeds: range, published: bool, figur
         board = scoreboard(logs, traces, tuple(seeds), published, progress, unread)
     written = [str(path) for path in write_scoreboard(board, output)]
     if figure is not None:
-        write_figure(board.rows, figure)
+        write_scoreboard_figure(board.rows, figure)
         written.append(str(figure))
     if json:
         typer.echo(dumps({**board.to_json(), "output": written}))

@@ -280,7 +280,7 @@ def test_figures_show_the_points_and_other_suffixes_are_refused(tmp_path: Path) 
     np.testing.assert_allclose(ax.containers[1][0].get_xdata(), one.reliability_after.forecast)
     np.testing.assert_allclose(ax.containers[1][0].get_ydata(), one.reliability_after.observed.estimate)
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["draft", "temperature"]
-    with pytest.raises(InputError, match=r"suffix '.doc', wanted .svg or .png or .pdf"):
+    with pytest.raises(InputError, match=r"r.doc, wanted a name that ends in .svg, .png or .pdf"):
         write_reliability(made, tmp_path / "r.doc")
     with pytest.raises(InputError, match="a place to write"):
         write_reliability(made, tmp_path / "none" / "r.svg")
