@@ -282,7 +282,7 @@ def test_figures_show_the_points_and_other_suffixes_are_refused(tmp_path: Path) 
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["draft", "temperature"]
     with pytest.raises(InputError, match=r"r.doc, wanted a name that ends in .svg, .png or .pdf"):
         write_reliability(made, tmp_path / "r.doc")
-    with pytest.raises(InputError, match="a place to write"):
+    with pytest.raises(InputError, match="a file that can be written in an existing folder"):
         write_reliability(made, tmp_path / "none" / "r.svg")
 
 
