@@ -132,7 +132,7 @@ def logs(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for traces and logs.")],
     names: Names = "",
     limit: Limit = None,
-    keep: Annotated[int | None, typer.Option(help="Prompts whose log is written; all unless given.")] = 40,
+    keep: Annotated[int | None, typer.Option(help="Prompts whose log is written.")] = 40,
     structures: Annotated[str, typer.Option(help="Dynamic trees to log too, separated by spaces.")] = "",
     top_k: Annotated[int, typer.Option(help="Candidates a depth in the log.")] = 1,
     threads: int = 1,

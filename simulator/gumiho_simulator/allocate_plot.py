@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gumiho_simulator.allocation import Allocation, Allocations
-from gumiho_simulator.plots import BLUE, GREEN, GREY, INK, MUTED, ORANGE, style
+from gumiho_simulator.plots import BLUE, GREEN, GREY, INK, MUTED, ORANGE, new_axes
 from gumiho_theory import InputError
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ _QUANTITIES: dict[str, tuple[str, tuple[str, ...]]] = {
     "cycle_seconds": ("milliseconds of a cycle, by the profile", ()),
 }
 _LINES = ((BLUE, "o"), (ORANGE, "s"), (GREEN, "D"), (GREY, "^"))
+_SIZE = (6.4, 4.4)  # of a new figure, inches
 
 
 def plot_front(found: Allocations, ax: Axes | None = None) -> Axes:
@@ -41,7 +42,7 @@ def plot_front(found: Allocations, ax: Axes | None = None) -> Axes:
     Axes
         The axes drawn on.
     """
-    ax = ax if ax is not None else _new_axes()
+    ax = ax if ax is not None else new_axes(_SIZE)
     on_front = set(map(id, found.front))
     beaten = [row for row in found.rows if id(row) not in on_front]
     if beaten:
@@ -100,7 +101,7 @@ def plot_by_split(found: Allocations, quantity: str, ax: Axes | None = None) -> 
     """
     if quantity not in _QUANTITIES:
         raise InputError("quantity", repr(quantity), " or ".join(_QUANTITIES))
-    ax = ax if ax is not None else _new_axes()
+    ax = ax if ax is not None else new_axes(_SIZE)
     label, limits = _QUANTITIES[quantity]
     scale = 1000.0 if quantity == "cycle_seconds" else 1.0
     layers = sorted({row.serial_layers or 0 for row in found.rows})
@@ -150,10 +151,3 @@ def _points(ax: Axes, rows: list[Allocation], colour: str, marker: str, label: s
 
 def _ms(row: Allocation) -> float:
     return 1000 * row.cycle_seconds
-
-
-def _new_axes() -> Axes:
-    import matplotlib.pyplot as plt
-
-    with plt.rc_context(style()):
-        return plt.subplots(figsize=(6.4, 4.4), layout="constrained")[1]

@@ -8,6 +8,7 @@ from typing import Any
 
 from gumiho_simulator.bench_plot import structure_label
 from gumiho_simulator.pages import inline_svg, template
+from gumiho_simulator.tables import spaced
 
 Row = Mapping[str, Any]
 
@@ -51,7 +52,7 @@ def bench_page(rows: Sequence[Row], groups: Mapping[tuple[str, float], Sequence[
         # The SVG text is made here from escaped strings; everything else the template escapes.
         figures={name: Markup(inline_svg(svg, CAPTIONS[name])) for name, svg in svgs.items()},
         captions=CAPTIONS,
-        label=lambda row: structure_label(row).replace(",", ", "),  # so that it can be broken
+        label=lambda row: spaced(structure_label(row)),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from gumiho_simulator.plots import MUTED, style
+from gumiho_simulator.plots import MUTED, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,7 +53,7 @@ def plot_bench(rows: Rows, quantity: str, ax: Axes | None = None) -> Axes:
     """
     import seaborn
 
-    ax = ax if ax is not None else _new_axes(rows)
+    ax = ax if ax is not None else new_axes((6.4, panel_height(rows)))
     structures = list(dict.fromkeys(structure_label(row) for row in rows))
     drafters = list(dict.fromkeys(row["drafter"] for row in rows))
     colours = seaborn.color_palette("colorblind", len(drafters))
@@ -103,10 +103,3 @@ def panel_height(rows: Rows) -> float:
     """
     structures = len({structure_label(row) for row in rows})
     return 1.1 + structures * max(0.5, 0.18 * len({row["drafter"] for row in rows}))
-
-
-def _new_axes(rows: Rows) -> Axes:
-    import matplotlib.pyplot as plt
-
-    with plt.rc_context(style()):
-        return plt.subplots(figsize=(6.4, panel_height(rows)), layout="constrained")[1]

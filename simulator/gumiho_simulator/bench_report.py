@@ -37,7 +37,7 @@ def show_bench(rows: Rows) -> None:
             title = f"{drafter} on {prompts}, temperature {temperature:g}"
             cells = [
                 (
-                    structure_label(row).replace(",", ", "),  # so that it can be broken
+                    structure_label(row),
                     _with_limits(row, "tau"),
                     text(row["tau_first"], 2),
                     _with_limits(row, "speedup"),

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gumiho_simulator.forecast import Forecast
 from gumiho_simulator.intervals import Interval
-from gumiho_simulator.plots import BLUE, GREEN, GREY, INK, MUTED, ORANGE, style
+from gumiho_simulator.plots import BLUE, GREEN, GREY, INK, MUTED, ORANGE, new_axes
 from gumiho_theory import InputError
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def plot_length_laws(laws: Mapping[str, ArrayLike], ax: Axes | None = None) -> A
     Axes
         The axes drawn on.
     """
-    ax = ax if ax is not None else _new_axes((6.4, 3.8))
+    ax = ax if ax is not None else new_axes((6.4, 3.8))
     longest = 0
     for (name, law), shift, (colour, _) in zip(laws.items(), _shifts(len(laws)), _SERIES, strict=False):
         values = np.asarray(law, dtype=np.float64)
@@ -74,7 +74,7 @@ def plot_forecasts(
     Axes
         The axes drawn on.
     """
-    ax = ax if ax is not None else _new_axes((7.4, 4.2))
+    ax = ax if ax is not None else new_axes((7.4, 4.2))
     place = {structure: index for index, structure in enumerate(measured)}
     for index, (value, low, high) in enumerate(measured.values()):
         side = [index - 0.4, index + 0.4]
@@ -129,7 +129,7 @@ def plot_residuals(measured: Interval, modelled: Mapping[str, ArrayLike], ax: Ax
     InputError
         A model with another number of positions.
     """
-    ax = ax if ax is not None else _new_axes((6.4, 3.8))
+    ax = ax if ax is not None else new_axes((6.4, 3.8))
     position = np.arange(1, measured.estimate.size + 1)
     bars = np.stack([measured.estimate - measured.low, measured.high - measured.estimate])
     ax.axhline(0, color=INK, linewidth=1)
@@ -159,10 +159,3 @@ def _shifts(series: int) -> FloatArray:
     if not 1 <= series <= len(_SERIES):
         raise InputError("series", series, f"1 to {len(_SERIES)}")
     return (np.arange(series) - (series - 1) / 2) * _WIDTH / series
-
-
-def _new_axes(size: tuple[float, float]) -> Axes:
-    import matplotlib.pyplot as plt
-
-    with plt.rc_context(style()):
-        return plt.subplots(figsize=size, layout="constrained")[1]

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 from gumiho_simulator.figure_file import write_figure
 from gumiho_simulator.importance import PositionImportance
-from gumiho_simulator.plots import style
+from gumiho_simulator.plots import new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+_SIZE = (6.4, 4.0)  # inches
 
 
 def plot_importance(found: Mapping[str, Sequence[PositionImportance]], ax: Axes | None = None) -> Axes:
@@ -31,11 +33,7 @@ def plot_importance(found: Mapping[str, Sequence[PositionImportance]], ax: Axes 
     """
     import seaborn as sns
 
-    if ax is None:
-        import matplotlib.pyplot as plt
-
-        with plt.rc_context(style()):
-            ax = plt.subplots()[1]
+    ax = ax if ax is not None else new_axes(_SIZE)
     colours = sns.color_palette("colorblind", len(found))
     for index, (name, rows) in enumerate(found.items()):
         shift = 0.12 * (index - (len(found) - 1) / 2)  # intervals side by side
@@ -60,4 +58,4 @@ def plot_importance(found: Mapping[str, Sequence[PositionImportance]], ax: Axes 
 
 def write_importance(found: Mapping[str, Sequence[PositionImportance]], path: Path) -> None:
     """Write the figure; see `figure_file.write_figure`."""
-    write_figure(path, (6.4, 4), lambda figure: plot_importance(found, figure.subplots()))
+    write_figure(path, _SIZE, lambda figure: plot_importance(found, figure.subplots()))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gumiho_simulator.plots import BLUE, GREEN, MUTED, style
+from gumiho_simulator.plots import BLUE, GREEN, MUTED, new_axes
 from gumiho_simulator.tree_plot import token_text
 from gumiho_theory import DraftTree, InputError
 
@@ -48,12 +48,8 @@ def plot_attention_mask(
         raise InputError("labels", len(labels), f"{tree.n_nodes}, one a node")
     if not on_path <= set(range(tree.n_nodes)):
         raise InputError("accepted nodes", sorted(on_path), f"indices below {tree.n_nodes}")
-    if ax is None:
-        import matplotlib.pyplot as plt
-
-        side = 1.8 + 0.26 * tree.n_nodes
-        with plt.rc_context(style()):
-            ax = plt.subplots(figsize=(side, side), layout="constrained")[1]
+    side = 1.8 + 0.26 * tree.n_nodes
+    ax = ax if ax is not None else new_axes((side, side))
     cells = tree.ancestor_mask.astype(np.int64)
     cells[sorted(on_path)] *= 2
     ax.pcolormesh(

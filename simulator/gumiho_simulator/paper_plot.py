@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gumiho_simulator.paper_speedups import RatioPrediction
-from gumiho_simulator.plots import BLUE, GREY, INK, MUTED, ORANGE, style
+from gumiho_simulator.plots import BLUE, GREY, INK, MUTED, ORANGE, new_axes
 from gumiho_theory import InputError
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def plot_published(table: pd.DataFrame, quantity: str, ax: Axes | None = None) -
     if quantity not in LABELS:
         raise InputError("quantity", repr(quantity), " or ".join(LABELS))
     rows = table.groupby(["target", "temperature"], sort=True).ngroups
-    ax = ax if ax is not None else _new_axes((6.8, 1.0 + 0.34 * rows))
+    ax = ax if ax is not None else new_axes((6.8, 1.0 + 0.34 * rows))
     names = []
     for row, ((target, temperature), part) in enumerate(table.groupby(["target", "temperature"], sort=True)):
         names.append(f"{target}, T = {temperature:g}")
@@ -83,7 +83,7 @@ def plot_ratio_predictions(predictions: Sequence[RatioPrediction], ax: Axes | No
     Axes
         The axes drawn on; the band is 5 % to either side.
     """
-    ax = ax if ax is not None else _new_axes((4.8, 4.6))
+    ax = ax if ax is not None else new_axes((4.8, 4.6))
     predicted = np.concatenate([one.predicted for one in predictions])
     published = np.concatenate([one.published for one in predictions])
     ends = np.array([min(predicted.min(), published.min()) - 0.02, max(predicted.max(), published.max()) + 0.02])
@@ -95,10 +95,3 @@ def plot_ratio_predictions(predictions: Sequence[RatioPrediction], ax: Axes | No
     ax.set_aspect("equal")
     ax.legend(loc="upper left")
     return ax
-
-
-def _new_axes(size: tuple[float, float]) -> Axes:
-    import matplotlib.pyplot as plt
-
-    with plt.rc_context(style()):
-        return plt.subplots(figsize=size, layout="constrained")[1]

@@ -23,6 +23,7 @@ INK = "#1c2024"
 MUTED = "#60646c"
 # From seaborn's colour-blind palette.
 BLUE, ORANGE, GREEN, GREY = "#0173b2", "#de8f05", "#029e73", "#949494"
+_SIZE = (5.6, 3.8)  # of a new figure, inches
 
 
 def style() -> dict[Any, Any]:
@@ -73,7 +74,7 @@ def plot_rates(conditional: Interval, survival: Interval, ax: Axes | None = None
     Axes
         The axes drawn on.
     """
-    ax = ax if ax is not None else _new_axes()
+    ax = ax if ax is not None else new_axes(_SIZE)
     position = np.arange(1, conditional.estimate.size + 1)
     series = (
         (conditional, -0.07, BLUE, "o", "-", "conditional: accepted, given all before"),
@@ -119,7 +120,7 @@ def plot_length_distribution(
     Axes
         The axes drawn on.
     """
-    ax = ax if ax is not None else _new_axes()
+    ax = ax if ax is not None else new_axes(_SIZE)
     length = np.arange(measured.estimate.size)
     ax.bar(
         length,
@@ -173,7 +174,7 @@ def plot_cycle_time(
     Axes
         The axes drawn on.
     """
-    ax = ax if ax is not None else _new_axes()
+    ax = ax if ax is not None else new_axes(_SIZE)
     end = 0.0
     names = ["one cycle" if tau is None else f"one cycle:\n{tau:.2f} tokens"]
     colours = {"draft": ORANGE, "verify": BLUE, "other": GREY}
@@ -224,8 +225,10 @@ def _legend_above(ax: Axes, columns: int = 1) -> None:
     ax.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=columns, borderaxespad=0.2, handletextpad=0.6)
 
 
-def _new_axes() -> Axes:
+def new_axes(size: tuple[float, float]) -> Axes:
+    """Return the axes of a new figure in the shared style; width and height in inches."""
     import matplotlib.pyplot as plt
 
     with plt.rc_context(style()):
-        return plt.subplots(figsize=(5.6, 3.8), layout="constrained")[1]
+        axes: Axes = plt.subplots(figsize=size, layout="constrained")[1]
+    return axes

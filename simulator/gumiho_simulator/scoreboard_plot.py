@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gumiho_simulator.figure_file import write_figure
-from gumiho_simulator.plots import BLUE, GREEN, MUTED, ORANGE, style
+from gumiho_simulator.plots import BLUE, GREEN, MUTED, ORANGE, new_axes
 from gumiho_simulator.scoreboard_rows import ADVISED, CHAIN, DYNAMIC, PUBLISHED, SAME, STATIC, ScoreRow
 from gumiho_theory import DynamicTree, StaticTree, Structure
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _COLOURS = {CHAIN: BLUE, STATIC: ORANGE, DYNAMIC: GREEN}
 _MARKERS = {CHAIN: "o", STATIC: "s", DYNAMIC: "^"}
 _TAU = "tau (tokens a cycle, bonus included, micro)"
+_SIZE = (5.4, 4.6)  # of a new figure, inches
 
 
 def shown_rows(rows: Sequence[ScoreRow]) -> list[ScoreRow]:
@@ -45,7 +46,7 @@ def plot_forecasts(rows: Sequence[ScoreRow], ax: Axes | None = None) -> Axes:
     Axes
         The axes drawn on.
     """
-    ax = ax if ax is not None else _new_axes()
+    ax = ax if ax is not None else new_axes(_SIZE)
     ends = [value for row in rows for value in (row.measured, row.forecast, row.lo, row.hi) if value is not None]
     if ends:
         ax.plot([min(ends), max(ends)], [min(ends), max(ends)], "--", color=MUTED, linewidth=1)
@@ -90,7 +91,7 @@ def plot_errors(rows: Sequence[ScoreRow], ax: Axes | None = None) -> Axes:
     """
     import seaborn
 
-    ax = ax if ax is not None else _new_axes()
+    ax = ax if ax is not None else new_axes(_SIZE)
     known = [row for row in rows if row.relative_error is not None]
     names = sorted({_label(row) for row in known}, key=_order)
     floors = {
@@ -155,11 +156,3 @@ def _label(row: ScoreRow) -> str:
 def _order(label: str) -> tuple[bool, str, int]:
     kind, _, rest = label.replace(":", ", ").partition(", ")
     return "published" in label, kind, int(rest.split(" ")[0])
-
-
-def _new_axes() -> Axes:
-    import matplotlib.pyplot as plt
-
-    with plt.rc_context(style()):
-        axes: Axes = plt.subplots(figsize=(5.4, 4.6), layout="constrained")[1]
-    return axes

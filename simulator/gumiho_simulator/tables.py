@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -72,7 +73,12 @@ def _breakable(name: str) -> str:
     kind, _, rest = name.partition(":")
     if kind == "static" and not rest.startswith("["):
         return f"static:{rest.rpartition('/')[2]}"
-    return name.replace(",", ", ") if kind in ("tree", "static") else name
+    return spaced(name) if kind in ("tree", "static") else name
+
+
+def spaced(structure: str) -> str:
+    """Put a space behind each comma of a structure's text, so that it can be broken there."""
+    return re.sub(",(?! )", ", ", structure)
 
 
 def show(*parts: Any) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from gumiho_simulator.plots import BLUE, GREEN, INK, MUTED, ORANGE, style
+from gumiho_simulator.plots import BLUE, GREEN, INK, MUTED, ORANGE, new_axes
 from gumiho_theory import InputError, sensitivity
 from gumiho_theory.boundary import MoveEffect, first_order_criterion
 from gumiho_theory.largest_loss import LargestLoss, one_early_loss
@@ -53,7 +53,7 @@ def plot_gain_by_mass(admissible: Mapping[int, Cases], ax: Axes | None = None) -
     InputError
         When there is no D, or more than five.
     """
-    ax = ax if ax is not None else _new_axes((7.2, 4.8))
+    ax = ax if ax is not None else new_axes((7.2, 4.8))
     if not 1 <= len(admissible) <= len(_ORDERED):
         raise InputError("cases", f"{len(admissible)} values of D", f"1..{len(_ORDERED)}")
     for (depth, cases), colour in zip(sorted(admissible.items()), _ORDERED[-len(admissible) :], strict=True):
@@ -91,7 +91,7 @@ def plot_sensitivity(rates: Mapping[str, Sequence[float] | FloatArray], ax: Axes
     Axes
         The axes drawn on.
     """
-    ax = ax if ax is not None else _new_axes((7.2, 4.2))
+    ax = ax if ax is not None else new_axes((7.2, 4.2))
     if not 1 <= len(rates) <= len(_MARKERS):
         raise InputError("rates", f"{len(rates)} lists", f"1..{len(_MARKERS)}")
     deepest = 0
@@ -135,7 +135,7 @@ def plot_harmful_region(effect: MoveEffect, ax: Axes | None = None) -> Axes:
     """
     from matplotlib.colors import TwoSlopeNorm
 
-    ax = ax if ax is not None else _new_axes((6.4, 5.2))
+    ax = ax if ax is not None else new_axes((6.4, 5.2))
     rate = np.linspace(0, 1, 401)
     change = effect.change(rate[None, :], rate[:, None])
     # Gains reach further than losses, which are the subject: the scale ends where half of the gains do.
@@ -184,7 +184,7 @@ def plot_largest_loss(losses: Sequence[LargestLoss], ax: Axes | None = None) -> 
     """
     from matplotlib.ticker import NullLocator
 
-    ax = ax if ax is not None else _new_axes((7.2, 4.4))
+    ax = ax if ax is not None else new_axes((7.2, 4.4))
     depth = np.array([loss.depth for loss in losses])
     share = np.array([float(loss.loss) for loss in losses]) / (depth - 1)
     one_early = np.array([float(one_early_loss(int(d))) for d in depth]) / (depth - 1)
@@ -213,10 +213,3 @@ def _medians(cases: Cases) -> tuple[FloatArray, FloatArray]:
     groups = [which == k for k in range(1, _BINS + 1) if (which == k).sum() >= _FEWEST]
     means, medians = [mass[g].mean() for g in groups], [np.median(gain[g]) for g in groups]
     return np.array([0.0, *means]), np.array([0.0, *medians])
-
-
-def _new_axes(size: tuple[float, float]) -> Axes:
-    import matplotlib.pyplot as plt
-
-    with plt.rc_context(style()):
-        return plt.subplots(figsize=size, layout="constrained")[1]

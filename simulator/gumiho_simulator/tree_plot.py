@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from gumiho_simulator.plots import GREEN, MUTED, style
+from gumiho_simulator.plots import GREEN, MUTED, new_axes
 from gumiho_theory import DraftTree, InputError
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def plot_draft_tree(
     shown = kept_nodes(tree, on_path, q_draft, max_nodes)
     height, n_rows = _rows(tree, shown, on_path)
     depth = int(tree.depths[shown].max())
-    ax = ax if ax is not None else _new_axes(tree_figure_size(tree, accepted, q_draft, max_nodes))
+    ax = ax if ax is not None else new_axes(tree_figure_size(tree, accepted, q_draft, max_nodes))
 
     hidden = _hidden_below(tree, shown)
     for node in shown:
@@ -245,10 +245,3 @@ def _hidden_below(tree: DraftTree, shown: list[int]) -> dict[int, int]:
                 ancestor = int(tree.parents[ancestor])
             hidden[ancestor] += 1
     return hidden
-
-
-def _new_axes(size: tuple[float, float]) -> Axes:
-    import matplotlib.pyplot as plt
-
-    with plt.rc_context(style()):
-        return plt.subplots(figsize=size, layout="constrained")[1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gumiho_simulator.tables import show, table
+from gumiho_simulator.tables import show, spaced, table
 
 COLUMNS = ("model", "structure", "predicted", "lo", "hi", "measured", "relative_error", "inside")
 ROWS = [
@@ -43,3 +43,7 @@ def test_a_structure_is_shown_in_pieces_and_a_static_one_by_its_file(capsys: pyt
     shown = capsys.readouterr().out
     assert "tree:total=16, top_k=5" in shown and "static:tree.json" in shown and "some/folder" not in shown
     assert "a,b" in shown  # other names are left alone
+
+
+def test_a_calibrated_tree_has_one_space_behind_each_comma() -> None:
+    assert spaced("tree:total=16,top_k=4, calibrated") == "tree:total=16, top_k=4, calibrated"
