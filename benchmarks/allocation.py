@@ -1,8 +1,8 @@
 """The head allocations of a sweep side by side: tau, the change against one of them, rates by position, draft times.
 
-Run: python benchmarks/allocation.py traces/sweep/greedy [--base serial2] [--figure FILE]. One row a trace: tau with its
-95 % interval, the difference from the base paired by prompt, conditional rates, and the median time of drafting (of
-real runs). A table on stdout, in Markdown; with --json one JSON object.
+Run: python benchmarks/allocation.py traces/sweep/greedy [traces/sweep/t1] [--base serial2] [--figure FILE]. One row a
+trace: tau with its 95 % interval, the difference from the base paired by prompt, conditional rates, and the median time
+of drafting (of real runs). A table a folder on stdout, in Markdown; with --json one JSON object.
 """
 
 from __future__ import annotations
@@ -11,14 +11,19 @@ import json
 import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
 
+from gumiho_simulator.figure_file import check_figure, write_figure
 from gumiho_simulator.intervals import tau_interval
+from gumiho_simulator.plots import BLUE
 from gumiho_simulator.sample_size import compare
 from gumiho_theory import Trace
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 SHAPE = ("serial_steps", "serial_layers", "parallel_heads", "head_blocks")
 
@@ -76,35 +81,41 @@ def markdown(rows: list[Row], base: str) -> str:
     return "\n".join(lines)
 
 
-def draw(rows: list[Row], path: Path) -> None:
-    """Write tau by allocation, with intervals."""
-    import seaborn as sns
-    from matplotlib.figure import Figure
-
-    sns.set_theme(style="whitegrid")
-    figure = Figure(figsize=(7.2, 0.32 * len(rows) + 1.2), layout="constrained")
-    ax = figure.subplots()
-    for place, row in enumerate(reversed(rows)):
-        low, high = row.tau_interval
-        ax.errorbar(row.tau, place, xerr=[[row.tau - low], [high - row.tau]], fmt="o", color="C0", capsize=3)
-    names = [f"{row.name} ({row.shape[0]} serial + {row.shape[2]} parallel)" for row in reversed(rows)]
-    ax.set_yticks(range(len(rows)), names)
-    ax.set(xlabel="tau (bonus included, micro; 95 % over prompts)")
-    figure.savefig(path)
+def draw(groups: dict[str, list[Row]], figure: Figure) -> None:
+    """Draw tau by allocation, with intervals: a panel a folder."""
+    axes = figure.subplots(1, len(groups), sharey=True, squeeze=False)[0]
+    for ax, (title, rows) in zip(axes, groups.items(), strict=True):
+        upwards = rows[::-1]
+        tau = np.array([row.tau for row in upwards])
+        low, high = np.array([row.tau_interval for row in upwards]).T
+        ax.errorbar(tau, range(len(rows)), xerr=[tau - low, high - tau], fmt="o", color=BLUE, capsize=2.5, ms=4.5)
+        names = [f"{row.name}: {row.shape[0]} serial + {row.shape[2]} parallel" for row in upwards]
+        ax.set_yticks(range(len(rows)), names)
+        ax.grid(axis="x")
+        ax.set_title(f"{title}, {rows[0].prompts} prompts", fontsize=10.5)
+    figure.supxlabel("tau of the whole chain (bonus included, micro; 95 % over prompts)", fontsize=10.5)
 
 
 def main(
-    folder: Annotated[Path, typer.Argument(help="Folder of cycle traces, one an allocation.")],
+    folders: Annotated[list[Path], typer.Argument(help="Folders of cycle traces, one an allocation.")],
     base: str = "serial2",
     figure: Annotated[Path | None, typer.Option(help="Draw tau here.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Sum the sweep up."""
-    traces = {path.stem: Trace.read(path) for path in sorted(folder.glob("*.parquet"))}
-    rows = [row_of(name, trace, traces[base]) for name, trace in traces.items()]
     if figure is not None:
-        draw(rows, figure)
-    print(json.dumps({"rows": [asdict(row) for row in rows]}) if as_json else markdown(rows, base))
+        check_figure(figure)
+    groups = {}
+    for folder in folders:
+        traces = {path.stem: Trace.read(path) for path in sorted(folder.glob("*.parquet"))}
+        groups[folder.name] = [row_of(name, trace, traces[base]) for name, trace in traces.items()]
+    if figure is not None:
+        size = (2.6 + 2.6 * len(groups), 0.27 * max(map(len, groups.values())) + 1.1)
+        write_figure(figure, size, lambda drawn: draw(groups, drawn))
+    if as_json:
+        print(json.dumps({name: [asdict(row) for row in rows] for name, rows in groups.items()}))
+    else:
+        print("\n\n".join(markdown(rows, base) for rows in groups.values()))
 
 
 if __name__ == "__main__":

@@ -2,9 +2,10 @@
 
 Run: python benchmarks/structures.py [--drafter tiny:eagle] [--limit 24] [--repeats 2] [--auto]. Prompt by prompt all
 structures are timed one after the other, in random order. A speedup is a ratio of whole wall times, prefill included,
-with a 95 % interval over prompts. With --auto the structure that `--structure auto` chooses from the first prompts
-is timed among them, and its loss against the best: of the grid, by the other half of the prompts, so that the best is
-not picked by its own luck. A table on stderr, one JSON object last.
+with a 95 % interval over prompts; beside it that of decoding alone, from the first token on, which is what `auto`
+predicts. With --auto the structure that `--structure auto` chooses, from texts of prompts that are not timed, is timed
+among them, and its loss against the best: of the grid, by the other half of the prompts, so that the best is not picked
+by its own luck. A table on stderr, one JSON object last.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
+import torch
 import typer
 
 from gumiho_decoder.auto import choose
@@ -45,10 +47,11 @@ def grid(drafter) -> list[str]:
     return made
 
 
-def interval(plain_seconds: np.ndarray, seconds: np.ndarray) -> list[float]:
-    """Return a 95 % interval of the ratio of two sums over the same prompts."""
+def ratio(plain_seconds: np.ndarray, seconds: np.ndarray) -> dict[str, float]:
+    """Return the ratio of two sums over the same prompts, and its 95 % interval."""
     draws = np.random.default_rng(0).integers(len(seconds), size=(RESAMPLES, len(seconds)))
-    return np.quantile(plain_seconds[draws].sum(1) / seconds[draws].sum(1), (0.025, 0.975)).tolist()
+    low, high = np.quantile(plain_seconds[draws].sum(1) / seconds[draws].sum(1), (0.025, 0.975)).tolist()
+    return {"ratio": float(plain_seconds.sum() / seconds.sum()), "lo": low, "hi": high}
 
 
 def loss_of(auto: np.ndarray, others: np.ndarray) -> dict[str, float]:
@@ -71,16 +74,19 @@ def main(
     repeats: int = 2,
     max_new_tokens: int = 96,
     auto: Annotated[bool, typer.Option("--auto", help="Judge `--structure auto` too.")] = False,
+    threads: int = 1,
 ) -> None:
     """Time every structure."""
+    torch.set_num_threads(threads)
     target, heads = load_pair("tiny", drafter)
     chosen = read_prompts(str(prompts))
-    texts = [target.encode(p.turns[0]) for p in chosen[:: max(1, len(chosen) // limit)]][:limit]
+    step = max(2, len(chosen) // limit)
+    texts, others = ([target.encode(p.turns[0]) for p in chosen[at::step]][:limit] for at in (0, step // 2))
     structures = grid(heads)
-    picked = choose(target, heads, texts, GenerationConfig(max_new_tokens)) if auto else None
+    picked = choose(target, heads, others, GenerationConfig(max_new_tokens)) if auto else None
     own = [] if picked is None else [str(picked.structure)]
     names = list(dict.fromkeys([*structures, *own]))
-    seconds = {name: np.zeros(len(texts)) for name in ("plain", *names)}
+    seconds = {name: np.zeros((2, len(texts))) for name in ("plain", *names)}  # in all, and behind the first token
     recorders = {name: Recorder() for name in names}
     for repeat in range(-1, repeats):  # the first round only warms up
         for index, text in enumerate(texts if repeat >= 0 else texts[:1]):
@@ -92,19 +98,19 @@ def main(
                     config = GenerationConfig(max_new_tokens, Structure.parse(name))
                     made = generate(target, heads, text, config, record.prompt(str(index), None, 0))
                 if repeat >= 0:
-                    seconds[name][index] += made.seconds
+                    seconds[name][:, index] += made.seconds, made.seconds - made.first_seconds
     rows = []
     for name in names:
-        low, high = interval(seconds["plain"], seconds[name])
-        speedup = float(seconds["plain"].sum() / seconds[name].sum())
+        whole, decoding = (ratio(a, b) for a, b in zip(seconds["plain"], seconds[name], strict=True))
         tau = recorders[name].trace({}).tau()
-        rows.append({"structure": name, "tau": tau, "speedup": speedup, "lo": low, "hi": high, "auto": name in own})
-        mark = " <- auto" if name in own else ""
-        print(f"{name:46} tau {tau:.2f}  {speedup:.2f}x [{low:.2f}, {high:.2f}]{mark}", file=sys.stderr)
-    result = {"drafter": drafter, "prompts": len(texts), "rows": rows}
+        rows.append({"structure": name, "tau": tau, "speedup": whole, "decoding": decoding, "auto": name in own})
+        shown = "  ".join(f"{r['ratio']:.2f}x [{r['lo']:.2f}, {r['hi']:.2f}]" for r in (whole, decoding))
+        print(f"{name:46} tau {tau:.2f}  {shown}{' <- auto' * (name in own)}", file=sys.stderr)
+    result = {"drafter": drafter, "prompts": len(texts), "threads": torch.get_num_threads(), "rows": rows}
     if picked is not None:
-        loss = loss_of(seconds[own[0]], np.array([seconds[name] for name in structures]))
-        result["auto"] = {"structure": own[0], "predicted": picked.speedup, **loss}
+        loss = loss_of(seconds[own[0]][0], np.array([seconds[name][0] for name in structures]))
+        predicted = {"predicted": picked.speedup, "interval": picked.interval}
+        result["auto"] = {"structure": own[0], **predicted, "loss": loss}
         print(json.dumps(result["auto"]), file=sys.stderr)
     print(json.dumps({**result, "environment": environment(target.device, target.dtype)}))
 

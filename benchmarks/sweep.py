@@ -60,17 +60,23 @@ def read_texts(path: Path, limit: int | None) -> tuple[list[dict[str, Any]], Gen
     return spread(rows, limit), GenerationConfig(first["max_new_tokens"], temperature=first["temperature"])
 
 
-def drafters(folder: Path, names: str, target: Target) -> Iterator[tuple[str, TreeDrafter]]:
-    """Yield the drafters of a folder with what they are called: a run of other steps by its allocation alone."""
+def missing(output: Path, folder: Path, names: str, target: Target) -> Iterator[tuple[Path, TreeDrafter]]:
+    """Yield the drafters of a folder whose trace is not there yet, with its path.
+
+    They are called by their allocation alone, whatever the steps of their training.
+    """
+    output.mkdir(parents=True, exist_ok=True)
     own = str(folder) == "tiny"
     wanted = sorted(FAMILY) if own else sorted(path.name for path in folder.iterdir() if path.is_dir())
     for name in names.split(",") if names else wanted:
+        shown = name if name.startswith("step-") else name.partition("-")[0]
+        if (path := output / f"{shown}.parquet").exists():
+            continue
         place = embedded(name) if own else folder / name
         draft_model = (place / "tokenizer.json").exists()
         drafter = load_drafter(f"draft-model:{place}" if draft_model else str(place), target)
-        shown = name if name.startswith("step-") else name.partition("-")[0]
         drafter.name = f"tiny:{shown}" if own else shown  # a folder's path is nobody else's business
-        yield shown, drafter
+        yield path, drafter
 
 
 @app.command()
@@ -141,19 +147,17 @@ def logs(
     torch.set_num_threads(threads)
     target = load_target("tiny")
     rows, config = read_texts(texts, limit)
-    (output / "positions").mkdir(parents=True, exist_ok=True)
-    for name, drafter in drafters(folder, names, target):
-        path = output / f"{name}.parquet"
-        if path.exists():
-            continue
+    for path, drafter in missing(output, folder, names, target):
         chain = ChainStructure(drafter.depth or REACH)
         trees = [Structure.parse(text) for text in structures.split()]
         log = log_of(target, drafter, rows, config, [chain, *trees], top_k)
         trace = replay_trace(log, chain)
         some = [row["prompt_id"] for row in spread(rows, keep)]
-        of_prompts(log, some).write(output / "positions" / f"{name}.parquet")
+        if some:
+            (output / "positions").mkdir(exist_ok=True)
+            of_prompts(log, some).write(output / "positions" / path.name)
         trace.write(path)
-        print(json.dumps({"drafter": name, "structure": str(chain), "tau": trace.tau(), "prompts": len(rows)}))
+        print(json.dumps({"drafter": path.stem, "structure": str(chain), "tau": trace.tau(), "prompts": len(rows)}))
 
 
 def same_cycles(made: Trace, replayed: Trace) -> dict[str, int]:
@@ -183,11 +187,7 @@ def decode(
     target = load_target("tiny")
     rows, config = read_texts(texts, limit)
     prompts = [Prompt(row["prompt_id"], row["task"], (row["text"],), chat=False) for row in rows]
-    output.mkdir(parents=True, exist_ok=True)
-    for name, drafter in drafters(folder, names, target):
-        path = output / f"{name}.parquet"
-        if path.exists():
-            continue
+    for path, drafter in missing(output, folder, names, target):
         chain = ChainStructure(drafter.depth or REACH)
         asked = GenerationConfig(config.max_new_tokens, chain)
         outputs, trace = decode_prompts(target, drafter, prompts, asked, RunConfig(), path.with_suffix(".part"))
@@ -198,7 +198,7 @@ def decode(
         replayed = replay_trace(log_of(target, drafter, rows, config, [chain], 1), chain)
         replace(trace, provenance=without_paths(trace.provenance)).write(path)
         path.with_suffix(".part").unlink()
-        result = {"drafter": name, "structure": str(chain), "tau": trace.tau(), "prompts": len(rows)}
+        result = {"drafter": path.stem, "structure": str(chain), "tau": trace.tau(), "prompts": len(rows)}
         print(json.dumps(result | {"outputs": found, "cycles_as_replayed": same_cycles(trace, replayed)}), flush=True)
 
 

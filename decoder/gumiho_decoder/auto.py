@@ -14,9 +14,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from gumiho_decoder.config import GenerationConfig
 from gumiho_decoder.drafters.base import DraftOptions
@@ -29,13 +31,15 @@ from gumiho_decoder.target import Target
 from gumiho_theory import ChainStructure, CostProfile, DynamicTree, InputError, Structure
 from gumiho_theory.files import read_json, write_json
 
+T = TypeVar("T")
 SCHEMA = "gumiho.auto/2"
 LONGEST_CHAIN = 10
 TOTALS = (8, 16, 24, 32, 48, 60)
-PROMPTS = 3
+PROMPTS = 8
 PILOT_TOKENS = 48
 ENOUGH_CYCLES = 30
 LEAST_POSITIONS = 32
+RESAMPLES = 2000
 _REPEATS = 9
 _CACHE_BYTES = 1 << 20
 
@@ -103,6 +107,8 @@ class Choice:
         Of the largest predicted speedup, be it below 1.
     speedup : float
         Predicted for it. The largest of many estimates from a small sample is rather too large.
+    interval : (float, float) or None
+        95 %, pilot texts resampled, the times taken as exact; None for a single text.
     pilot_cycles : int
         Cycles that its tau is taken from; 0 means that the pilot texts ended too soon for any.
     profile : CostProfile
@@ -116,6 +122,7 @@ class Choice:
 
     structure: Structure
     speedup: float
+    interval: tuple[float, float] | None
     pilot_cycles: int
     profile: CostProfile
     candidates: tuple[Candidate, ...]
@@ -132,7 +139,7 @@ def choose(target: Target, drafter: TreeDrafter, prompts: Sequence[Sequence[int]
     Parameters
     ----------
     prompts : sequence of token lists
-        The first three are decoded plainly, 48 tokens each: tau holds for texts like these.
+        Eight of them, spread evenly, are decoded plainly, 48 tokens each: tau holds for texts like these.
     config : GenerationConfig
         How the outputs will be made; its structure does not matter.
 
@@ -159,7 +166,7 @@ def choose(target: Target, drafter: TreeDrafter, prompts: Sequence[Sequence[int]
 
     # All before any timing: a prompt that does not fit is refused at once.
     short = replace(config, max_new_tokens=PILOT_TOKENS)
-    made = [(list(prompt), plain(target, prompt, short)) for prompt in prompts[:PROMPTS]]
+    made = [(list(prompt), plain(target, prompt, short)) for prompt in spread(prompts)]
     texts = [(prompt, g.token_ids, g.stop_reason == "eos") for prompt, g in made]
     times = cached or _measured(target, drafter, structures, [*texts[0][0], *texts[0][1]], config)
     if not cached and not warning and path is not None:
@@ -168,19 +175,45 @@ def choose(target: Target, drafter: TreeDrafter, prompts: Sequence[Sequence[int]
     yields = pilot(target, drafter, structures, texts, options)
     rows = []
     for structure, took in times.cycles:
-        tau = yields[structure][0]
+        tau = float(_tau(yields[structure].sum(0)))
         rows.append(Candidate(structure, tau, took, tau * times.baseline_seconds / took))
     best = max(rows, key=lambda row: row.speedup)
-    cycles = yields[best.structure][1]
+    counts = yields[best.structure]
+    cycles = int(counts[:, 1].sum())
     notes = [warning] if warning else []
     if cycles < ENOUGH_CYCLES:
         notes.append(f"pilot of {cycles} cycles only")
     if best.speedup < 1:
         notes.append("plain decoding is predicted to be faster")
-    source = "cached" if cached else "measured"
     return Choice(
-        best.structure, best.speedup, cycles, times.profile, tuple(rows), source, "; ".join(notes) if notes else None
+        structure=best.structure,
+        speedup=best.speedup,
+        interval=_interval(counts, times.baseline_seconds / best.cycle_seconds),
+        pilot_cycles=cycles,
+        profile=times.profile,
+        candidates=tuple(rows),
+        source="cached" if cached else "measured",
+        note="; ".join(notes) if notes else None,
     )
+
+
+def spread(prompts: Sequence[T]) -> list[T]:
+    """Return those that the pilot reads: evenly over the sequence, since files are often sorted by kind of text."""
+    count = min(PROMPTS, len(prompts))
+    return [prompts[index * len(prompts) // count] for index in range(count)]
+
+
+def _tau(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return tokens a cycle of (…, 2) tokens and cycles; 1 where there is no cycle."""
+    return np.where(counts[..., 1] > 0, counts[..., 0] / np.maximum(counts[..., 1], 1), 1.0)
+
+
+def _interval(counts: NDArray[np.int64], factor: float) -> tuple[float, float] | None:
+    if len(counts) < 2:
+        return None
+    chosen = np.random.default_rng(0).integers(len(counts), size=(RESAMPLES, len(counts)))
+    low, high = np.quantile(_tau(counts[chosen].sum(1)) * factor, (0.025, 0.975))
+    return float(low), float(high)
 
 
 def candidates(drafter: TreeDrafter, options: DraftOptions) -> list[Structure]:
@@ -234,8 +267,8 @@ def pilot(
     structures: Sequence[Structure],
     texts: Sequence[tuple[Sequence[int], Sequence[int], bool]],
     options: DraftOptions,
-) -> dict[Structure, tuple[float, int]]:
-    """Return each structure's tau (micro, bonus included, complete cycles) on known texts, and the number of cycles.
+) -> dict[Structure, NDArray[np.int64]]:
+    """Return each structure's tokens (bonus included) and complete cycles on each of some known texts, (texts, 2).
 
     Cycle follows cycle as in decoding. Those count that begin so early that each structure's draft ends within the
     text: which cycles count must not depend on how long they are.
@@ -248,8 +281,8 @@ def pilot(
     deepest = max(structure.depth for structure in structures)
     longest = max((s for s in structures if isinstance(s, ChainStructure)), key=lambda s: s.length, default=None)
     ends = _ends(target, drafter)
-    sums = {structure: [0, 0] for structure in structures}  # tokens, cycles
-    for prompt, output, ended in texts:
+    sums = {structure: np.zeros((len(texts), 2), np.int64) for structure in structures}
+    for index, (prompt, output, ended) in enumerate(texts):
         known = [*prompt, *output]
         begin, end = len(prompt), min(len(known) - (1 if ended else deepest), ends - deepest)
         if begin >= end:
@@ -274,10 +307,9 @@ def pilot(
         for structure in structures:
             at, found = 0, lengths[structure]
             while at < len(found) and not found[at][1]:
-                sums[structure][0] += found[at][0] + 1
-                sums[structure][1] += 1
+                sums[structure][index] += found[at][0] + 1, 1
                 at += found[at][0] + 1
-    return {s: (tokens / cycles if cycles else 1.0, cycles) for s, (tokens, cycles) in sums.items()}
+    return sums
 
 
 def _key(target: Target, drafter: TreeDrafter, config: GenerationConfig) -> str:

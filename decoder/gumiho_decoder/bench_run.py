@@ -153,6 +153,7 @@ def run_bench(request: BenchRequest) -> dict[str, Any]:
     if request.resume:
         for log in logs:
             log.take_up()
+        _say_left_out(request.output, logs)
     if warning := busy():
         print(warning, file=sys.stderr)
     facts = {"schema": SCHEMA, "environment": environment(target.device, target.dtype), "busy": warning}
@@ -202,6 +203,17 @@ def _prepare(folder: Path, *, resume: bool) -> None:
         raise InputError(str(folder), ", ".join(there[:5]), "an empty or a new folder, or --resume")
     if there and INDEX not in there:
         raise InputError(str(folder), f"no {INDEX}", "the folder of an earlier bench, or an empty one")
+
+
+def _say_left_out(folder: Path, logs: Sequence[BenchLog]) -> None:
+    """Say which traces in the folder are of other combinations: they stay, but the index will not name them."""
+    own = {log.path for log in logs}
+    if others := sorted(path.name for path in folder.glob("*.parquet") if path not in own):
+        few = ", ".join(others[:3]) + (", …" if len(others) > 3 else "")
+        print(
+            f"note: {INDEX} will name what is asked for now; {len(others)} other trace(s) stay beside: {few}",
+            file=sys.stderr,
+        )
 
 
 def read_calibrations(folder: Path, drafters: Sequence[Drafter]) -> dict[str, ScoreCalibration]:

@@ -195,14 +195,12 @@ def settled(
     if generation.calibration is not None:  # `generate` says so too, but only after `auto` has measured
         generation.calibration.check_drafter(drafter.fingerprint)
     if isinstance(generation.structure, AutoStructure):
-        from gumiho_decoder.auto import choose
+        from gumiho_decoder.auto import choose, spread
 
-        few = [encode(target, prompt, []) for prompt in prompts[:3]]
-        choice = choose(target, drafter, few, generation)
-        print(
-            f"structure auto: {choice.structure} (times {choice.source}; predicted {choice.speedup:.2f}x plain)",
-            file=sys.stderr,
-        )
+        choice = choose(target, drafter, [encode(target, prompt, []) for prompt in spread(prompts)], generation)
+        interval = "" if choice.interval is None else " [{:.2f}, {:.2f}]".format(*choice.interval)
+        predicted = f"predicted {choice.speedup:.2f}x{interval} plain"
+        print(f"structure auto: {choice.structure} (times {choice.source}; {predicted})", file=sys.stderr)
         if choice.note:
             print(f"note: {choice.note.removeprefix('note: ')}", file=sys.stderr)
         generation = replace(generation, structure=choice.structure)

@@ -15,7 +15,9 @@ _HEADS = dict(betas=(0.9, 0.999), clip=1.0, schedule="cosine")
 
 DEFAULTS: dict[str, dict[str, Any]] = {
     # Gumiho (arXiv 2503.10135) and its released code; of EAGLE (arXiv 2401.15077) the same but for the rate.
-    "gumiho": _EAGLE | dict(serial_steps=2, serial_layers=2, parallel_heads=5, head_blocks=5, head_share=1.0),
+    "gumiho": _EAGLE
+    | dict(serial_steps=2, serial_layers=2, parallel_heads=5, head_blocks=5)
+    | dict(head_share=1.0, detach_heads=False),
     "eagle": _EAGLE | dict(rate=3e-5, serial_layers=1),
     # Medusa-1 (arXiv 2401.10774): later heads, which know less, weigh less.
     "medusa": _HEADS | dict(epochs=1.0, batch=128, rate=1e-3, warmup=0.1, heads=5, layers=1, head_decay=0.8),
@@ -122,6 +124,9 @@ class TrainConfig:
     head_share : float or None
         Share of positions at which Gumiho's parallel heads are trained in a step, drawn anew each time: their softmaxes
         over the vocabulary cost more than everything else.
+    detach_heads : bool or None
+        Whether the parallel heads' losses leave Gumiho's serial part alone. As published they train it too, which takes
+        accuracy from the early tokens.
     head_decay : float or None
         Medusa's weight of head i is this to the power i.
 
@@ -161,6 +166,7 @@ class TrainConfig:
     cross_entropy: float | None = None
     noise: float | None = None
     head_share: float | None = None
+    detach_heads: bool | None = None
     head_decay: float | None = None
 
     @classmethod
@@ -289,7 +295,7 @@ def _check(name: str, value: Any, place: str = _PLACE) -> None:
             raise _error(name, repr(value), "two numbers, 0 <= beta < 1", place)
     elif value is None:
         return
-    elif name == "prefix":
+    elif name in ("prefix", "detach_heads"):
         if not isinstance(value, bool):
             raise _error(name, repr(value), "true or false", place)
     else:

@@ -111,6 +111,7 @@ def feature_terms(
     soft: float = 0.1,
     noise: torch.Tensor | None = None,
     places: torch.Tensor | None = None,
+    detach_heads: bool = False,
 ) -> list[Term]:
     """Return EAGLE's terms, and Gumiho's: smooth-L1 to the true features, and soft cross-entropy through the lm_head.
 
@@ -125,6 +126,8 @@ def feature_terms(
         Added to the features that are read.
     places : int64 Tensor, optional
         Windows at which the parallel heads are trained; else all that have a true feature for every head.
+    detach_heads : bool
+        The parallel heads' terms give the serial part no gradient.
     """
     length = read.tokens.shape[1]
     entering = read.features if noise is None else read.features + noise.to(read.features)
@@ -143,6 +146,7 @@ def feature_terms(
         if places is None:
             places = torch.arange(windows_of(model, length))
         places = places.to(windows.device)
+        windows = windows.detach() if detach_heads else windows
         for j, ahead in enumerate(model.heads(windows[:, places])):
             # Window t ends with token t + w + 1, so that head j (0-based) predicts feature t + w + 1 + j.
             terms += both(ahead, places + model.config.window + 1 + j)

@@ -178,7 +178,8 @@ class Learner(nn.Module):
             noise = torch.stack(rows)
         weights = dict(regression=config.regression, soft=config.cross_entropy)
         places = _places(model, config, step)
-        return feature_terms(self._target, model, read, noise=noise, places=places, **weights)
+        apart = bool(config.detach_heads)
+        return feature_terms(self._target, model, read, noise=noise, places=places, detach_heads=apart, **weights)
 
 
 def _noise(like: torch.Tensor, config: TrainConfig, step: int, row: int) -> torch.Tensor:

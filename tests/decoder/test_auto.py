@@ -83,8 +83,7 @@ def test_a_pilots_cycles_are_the_cycles_of_decoding(seed, serial_steps, prompt):
         cycles = []
         generate(target, drafter, prompt, GenerationConfig(60, structure), cycles.append)
         counted = [cycle.accepted + 1 for cycle in cycles if cycle.position < last]
-        assert found[structure] == (sum(counted) / len(counted), 2 * len(counted)), str(structure)
-    assert found[ChainStructure(1)][0] < found[ChainStructure(8)][0]
+        assert found[structure].tolist() == [[sum(counted), len(counted)]] * 2, str(structure)
 
 
 def test_a_text_that_ended_is_used_up_to_its_end_and_the_cycle_that_meets_it_does_not_count(prompt):
@@ -95,14 +94,14 @@ def test_a_text_that_ended_is_used_up_to_its_end_and_the_cycle_that_meets_it_doe
         chains = [ChainStructure(3), ChainStructure(6)]
         found = pilot(target, drafter, chains, [(prompt, sequence[8:18], True)], DraftOptions())
     # Roots at 0 and 4 of 10 tokens; the one at 8 accepts the end. Of depth 6: 0; the one at 7 accepts it.
-    assert found == dict(zip(chains, [(4.0, 2), (7.0, 1)], strict=True))
+    assert [found[chain].tolist() for chain in chains] == [[[8, 2]], [[7, 1]]]
 
 
 def test_texts_too_short_for_any_cycle_say_nothing(prompt):
     target = random_target()
     with torch.inference_mode():
         found = pilot(target, random_drafter(target), [ChainStructure(7)], [(prompt, [3, 4], False)], DraftOptions())
-    assert found == {ChainStructure(7): (1.0, 0)}
+    assert found[ChainStructure(7)].tolist() == [[0, 0]]
 
 
 def test_only_structures_that_the_drafter_makes_are_candidates():
@@ -193,8 +192,8 @@ def test_cached_times_meet_the_tau_of_the_prompts_at_hand(timed, prompt):
         found = pilot(
             target, drafter, [row.structure for row in good.candidates], [(prompt, text, False)], DraftOptions()
         )
-    assert {row.structure: row.tau for row in good.candidates} == {s: tau for s, (tau, _) in found.items()}
-    assert good.pilot_cycles == found[good.structure][1]
+    assert {row.structure: row.tau for row in good.candidates} == {s: n[0, 0] / n[0, 1] for s, n in found.items()}
+    assert good.pilot_cycles == found[good.structure][0, 1]
 
 
 def test_times_taken_beside_other_work_are_used_but_not_kept(timed, prompt, cache, monkeypatch):
@@ -353,15 +352,28 @@ def test_prompts_of_any_length_that_fits_will_do(length, timed):
     assert choose(target, random_drafter(target), [prompt], AUTO).speedup > 0
 
 
-def test_at_most_three_prompts_are_decoded(timed, prompt, monkeypatch):
+def test_at_most_eight_prompts_are_decoded_spread_over_all_of_them(timed, monkeypatch):
     target = random_target()
     seen = []
     decode = auto.plain
-    monkeypatch.setattr(auto, "plain", lambda t, p, c: seen.append(c.max_new_tokens) or decode(t, p, c))
+    monkeypatch.setattr(auto, "plain", lambda t, p, c: seen.append((p, c.max_new_tokens)) or decode(t, p, c))
+    prompts = [[3 + i % 7, i] for i in range(20)]
     for _ in range(2):  # measured, cached
         seen.clear()
-        choose(target, random_drafter(target), [prompt] * 5, AUTO)
-        assert seen == [48] * 3
+        choose(target, random_drafter(target), prompts, AUTO)
+        assert seen == [(prompts[i], 48) for i in (0, 2, 5, 7, 10, 12, 15, 17)]
+    assert auto.spread(prompts[:3]) == prompts[:3]
+
+
+def test_a_prediction_has_an_interval_over_the_texts_of_the_pilot(timed, prompt):
+    target = random_target()
+    drafter = Told(scripted(target, prompt)[0], VOCAB, lambda place: 1)
+    easy, hard = prompt, [9, 9, 4]  # drafts are right behind the one, fail behind the other
+    assert choose(target, drafter, [easy], AUTO).interval is None
+    same, mixed_ = choose(target, drafter, [easy] * 2, AUTO), choose(target, drafter, [easy, hard], AUTO)
+    assert same.interval == (same.speedup, same.speedup)
+    low, high = mixed_.interval
+    assert low < mixed_.speedup < high
 
 
 @pytest.mark.parametrize(

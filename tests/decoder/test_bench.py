@@ -351,10 +351,13 @@ def test_finished_rows_are_not_decoded_again_and_new_ones_are(call, folder, monk
     two = (*asked, "--structures", "chain:2", "chain:3")
     _, first, _ = call(*two)
     calls = counting(monkeypatch)
-    code, again, _ = call(*two, "--resume")
+    code, again, said = call(*two, "--resume")
     assert (code, calls[0]) == (0, 0)
+    assert "stay beside" not in said
     assert json.loads(again)["rows"] == json.loads(first)["rows"]
-    _, more, _ = call(*asked, "--structures", "chain:2", "chain:4", "--resume")
+    _, more, said = call(*asked, "--structures", "chain:2", "chain:4", "--resume")
+    left = json.loads(first)["rows"][1]["trace"]
+    assert f"index.json will name what is asked for now; 1 other trace(s) stay beside: {left}" in said
     assert calls[0] == 2 + 2  # the warm-up and a new row's prompts
     assert json.loads(more)["rows"][0] == json.loads(first)["rows"][0]
     # Another number of repeats is another request, and nothing of the old is overwritten.

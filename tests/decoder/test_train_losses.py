@@ -54,8 +54,8 @@ def config_of(method: str, **changes) -> TrainConfig:
     return TrainConfig.of(method, **{**SMALL[method], "length": LENGTH, "batch": 4, "steps": 5, **changes})
 
 
-def learner_of(method: str) -> Learner:
-    config = config_of(method)
+def learner_of(method: str, **changes) -> Learner:
+    config = config_of(method, **changes)
     return Learner(TARGET, filled(new_model(TARGET, config)), config)
 
 
@@ -216,6 +216,29 @@ def test_noise_and_places_depend_on_seed_step_and_row_alone():
     assert not torch.equal(first, learner(TOKENS, mask, features, mask, 4, 0))
 
 
+def test_detached_heads_leave_the_serial_part_to_its_own_loss_and_learn_the_same():
+    mask = torch.ones_like(TOKENS, dtype=torch.bool)
+
+    def gradients(**changes) -> dict[str, torch.Tensor]:
+        learner = learner_of("gumiho", **changes)
+        if learner.model.heads is not None:  # the serial part of all three has the same weights
+            learner.model.load_state_dict(joint.state_dict())
+        else:
+            learner.model.load_state_dict({k: v for k, v in joint.state_dict().items() if not k.startswith("heads.")})
+        loss_of(learner, TOKENS, mask).backward()
+        return {name: weight.grad for name, weight in learner.model.named_parameters()}
+
+    joint = learner_of("gumiho").model
+    together, apart, alone = gradients(), gradients(detach_heads=True), gradients(parallel_heads=0)
+    for name, gradient in apart.items():
+        if name.startswith("heads."):
+            assert torch.allclose(gradient, together[name])
+            assert gradient.abs().max() > 0
+        else:
+            assert torch.allclose(gradient, alone[name], atol=1e-7)
+    assert not torch.allclose(apart["fc.weight"], together["fc.weight"], rtol=0.01)
+
+
 def test_settings_that_a_method_does_not_have_or_that_are_absurd_are_refused_by_name():
     for method, changes, named in [
         ("medusa", {"noise": 0.1}, "noise"),
@@ -224,6 +247,8 @@ def test_settings_that_a_method_does_not_have_or_that_are_absurd_are_refused_by_
         ("eagle", {"batch": True}, "batch"),
         ("eagle", {"batch": 6, "gradient_accumulation": 4}, "gradient_accumulation"),
         ("hydra", {"prefix": 1}, "prefix"),
+        ("gumiho", {"detach_heads": 1}, "detach_heads"),
+        ("eagle", {"detach_heads": False}, "detach_heads"),
         ("eagle", {"betas": (0.9, 1.0)}, "betas"),
         ("eagle", {"steps": 5, "epochs": 2.0}, "steps"),
         ("medusa", {"optimizer": "muon"}, "optimizer"),

@@ -15,15 +15,16 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from drafted_text import draft_texts, draw_texts, log_texts
-from gumiho_simulator import scoreboard as module
+from gumiho_simulator import scoreboard_sources as module
 from gumiho_simulator.cli import register
 from gumiho_simulator.protocol import hold_out
 from gumiho_simulator.published import published_sweeps
 from gumiho_simulator.replay_trace import replay_trace
-from gumiho_simulator.scoreboard import Scoreboard, score_log, score_published, scoreboard
+from gumiho_simulator.scoreboard import Scoreboard, scoreboard
 from gumiho_simulator.scoreboard_files import read_logs, write_scoreboard
 from gumiho_simulator.scoreboard_plot import plot_errors, plot_forecasts, shown_rows
 from gumiho_simulator.scoreboard_rows import ADVISED, ScoreRow, summarise
+from gumiho_simulator.scoreboard_sources import score_log, score_published
 from gumiho_theory import EveryPositionLog, InputError, StaticTree, Structure, Trace, rank_rates
 
 TREE = "tree:total=9,top_k=2,depth=3,mlp_topk=4"

@@ -54,10 +54,12 @@ def _sweep() -> Iterator[tuple[str, dict[str, Any]]]:
         yield f"blocks{blocks}", dict(head_blocks=blocks)
     for positions in (3, 5, 9):
         yield f"positions{positions}", dict(parallel_heads=positions - 2)
+    yield "detached2", dict(detach_heads=True)
 
 
 SWEEP: dict[str, dict[str, Any]] = {name: _HYBRID | changes for name, changes in _sweep()}
-"""Head allocations: 1 to 7 serial ones of 7 positions; and around 2 of 7, other depths and numbers of heads."""
+"""Head allocations: 1 to 7 serial ones of 7 positions; around 2 of 7, other depths and numbers of heads, and heads
+whose losses leave the serial part alone."""
 
 
 def make_rows(name: str, device: str, stream: NDArray[np.uint16], steps: int, seed: int) -> TokenBlocks:
