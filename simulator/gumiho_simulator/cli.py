@@ -265,7 +265,7 @@ def forecast(
         typer.echo(dumps(result))
         return
 
-    from gumiho_simulator.tables import show, table, text
+    from gumiho_simulator.tables import notes_of, show, table, text
 
     columns = ["structure", "tau", "95 %", "supported"] + ([] if costs is None else ["speedup", "95 %"])
     rows = []
@@ -274,10 +274,9 @@ def forecast(
         rows.append(
             row if costs is None else [*row, text(one["speedup"], 2), text((one["speedup_lo"], one["speedup_hi"]), 2)]
         )
-    notes = [f"{one['structure']}: {one['note']}" for one in result["forecasts"] if one["note"]]
     said = [] if costs is None else verdicts(result)
     convention = "tau: bonus included, micro, over complete cycles; 95 % limits for a further measurement"
-    show(table(columns, rows), convention, *notes, *said)
+    show(table(columns, rows), convention, *notes_of(result["forecasts"]), *said)
 
 
 def _one_number(place: str, text: str | None) -> Fraction:

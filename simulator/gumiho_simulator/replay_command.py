@@ -34,9 +34,8 @@ def replay(
         typer.echo(dumps({"rows": rows}))
         return
 
-    from gumiho_simulator.tables import show, table
+    from gumiho_simulator.tables import notes_of, show, table
 
     columns = ("structure", "tau", "lo", "hi", "cycles", "censored_cycles", "exact")
-    notes = [f"{row['structure']}: {row['note']}" for row in rows if row["note"]]
     lines = "tau: bonus included, micro, over complete cycles; intervals 95 %, prompts resampled"
-    show(table(columns, [[row[column] for column in columns] for row in rows]), lines, *notes)
+    show(table(columns, [[row[column] for column in columns] for row in rows]), lines, *notes_of(rows))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -102,6 +102,26 @@ def show(*parts: Any) -> None:
         if isinstance(part, Table):
             _fold_between_words(part, console.width)
         console.print(part, markup=False)
+
+
+def notes_of(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the rows' notes, each once behind the structures that it is about.
+
+    Parameters
+    ----------
+    rows
+        With keys structure and note; an empty note is none.
+
+    Returns
+    -------
+    list of str
+        In order of first appearance.
+    """
+    structures: dict[str, list[str]] = {}
+    for row in rows:
+        if row["note"]:
+            structures.setdefault(row["note"], []).append(row["structure"])
+    return [f"{', '.join(named)}: {note}" for note, named in structures.items()]
 
 
 def _least_width(made: Table) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gumiho_simulator.tables import show, spaced, table
+from gumiho_simulator.tables import notes_of, show, spaced, table
 
 COLUMNS = ("model", "structure", "predicted", "lo", "hi", "measured", "relative_error", "inside")
 ROWS = [
@@ -47,3 +47,8 @@ def test_a_structure_is_shown_in_pieces_and_a_static_one_by_its_file(capsys: pyt
 
 def test_a_calibrated_tree_has_one_space_behind_each_comma() -> None:
     assert spaced("tree:total=16,top_k=4, calibrated") == "tree:total=16, top_k=4, calibrated"
+
+
+def test_a_note_is_said_once_for_all_structures_that_it_is_about() -> None:
+    rows = [{"structure": f"chain:{n}", "note": note} for n, note in ((1, "short"), (2, ""), (3, "deep"), (5, "short"))]
+    assert notes_of(rows) == ["chain:1, chain:5: short", "chain:3: deep"]
