@@ -14,7 +14,7 @@ import torch
 from gumiho_decoder.bench import Cell, measure, warm_up
 from gumiho_decoder.bench_log import BenchLog, digest, file_name
 from gumiho_decoder.bench_rows import summed_up
-from gumiho_decoder.commands import progress, provenance
+from gumiho_decoder.commands import calibration_note, progress, provenance
 from gumiho_decoder.config import GenerationConfig
 from gumiho_decoder.drafters.base import Drafter
 from gumiho_decoder.drafters.load import load_drafter
@@ -145,6 +145,9 @@ def run_bench(request: BenchRequest) -> dict[str, Any]:
     target = load_target(request.target, request.device, request.dtype)
     drafters = [load_drafter(name, target) for name in request.drafters]
     calibrations = {} if request.calibrations is None else read_calibrations(request.calibrations, drafters)
+    used = [calibrations[one.fingerprint] for one in drafters if one.fingerprint in calibrations]
+    for note in filter(None, (calibration_note(one, at) for one in used for at in request.temperatures)):
+        print(note, file=sys.stderr)
     plan = [
         (few, _rows(request, target, drafters, structures, calibrations, file, few))
         for file, few in zip(request.prompts, prompts, strict=True)

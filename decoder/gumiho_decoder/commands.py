@@ -182,6 +182,17 @@ def load_pair(target: str, drafter: str, dtype: str = "float32", device: str = "
     return loaded, load_drafter(drafter, loaded)
 
 
+def calibration_note(calibration: ScoreCalibration, temperature: float) -> str | None:
+    """Return what to say where a calibration was fitted at another temperature than is decoded at; None: nothing."""
+    fitted = calibration.provenance.get("temperature")
+    if not isinstance(fitted, int | float) or fitted == temperature:
+        return None  # it does not say, or says nothing against it
+    return (
+        f"note: the calibration of {calibration.drafter!r} was fitted at temperature {fitted:g}: at {temperature:g} "
+        "its probabilities, and the trees chosen by them, may be worse than the drafter's own"
+    )
+
+
 def settled(
     target: Target, drafter: Drafter, prompts: Sequence[Prompt], generation: GenerationConfig
 ) -> GenerationConfig:
@@ -194,6 +205,8 @@ def settled(
     """
     if generation.calibration is not None:  # `generate` says so too, but only after `auto` has measured
         generation.calibration.check_drafter(drafter.fingerprint)
+        if note := calibration_note(generation.calibration, generation.temperature):
+            print(note, file=sys.stderr)
     if isinstance(generation.structure, AutoStructure):
         from gumiho_decoder.auto import choose, spread
 

@@ -413,6 +413,18 @@ def test_a_calibration_gives_trees_a_second_row(call, folder):
     assert "second calibration" in err
 
 
+def test_a_calibration_of_another_temperature_says_so(call, folder):
+    """Fitted on greedy text it is of no use at temperature 1: what is drawn is another text."""
+    maps = folder / "maps"
+    maps.mkdir()
+    asked = (*SHORT, "--limit", "1", "--structures", TREE, "--calibrations", "maps", "--temperatures")
+    for fitted, said in (({}, 0), ({"temperature": "hot"}, 0), ({"temperature": 0.0}, 1)):
+        ScoreCalibration("a", f"{0:064x}", (TemperatureMap(3.0),), fitted).write(maps / "a.json")
+        code, _, err = call(*asked, "0,1")
+        assert code == 0
+        assert err.count("note: the calibration of 'a' was fitted at temperature 0: at 1 ") == said
+
+
 def test_damaged_turns_are_refused(call, folder):
     call(*SHORT, "--structures", "chain:2", "-o", "made")
     (path,) = (folder / "made").glob("*.parquet")
