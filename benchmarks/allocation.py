@@ -108,6 +108,10 @@ def main(
     groups = {}
     for folder in folders:
         traces = {path.stem: Trace.read(path) for path in sorted(folder.glob("*.parquet"))}
+        if base not in traces:
+            raise typer.BadParameter(
+                f"{folder}: found {', '.join(traces) or 'no trace'}, wanted {base}.parquet among them"
+            )
         groups[folder.name] = [row_of(name, trace, traces[base]) for name, trace in traces.items()]
     if figure is not None:
         size = (2.6 + 2.6 * len(groups), 0.27 * max(map(len, groups.values())) + 1.1)

@@ -70,7 +70,7 @@ def loss_of(auto: np.ndarray, others: np.ndarray) -> dict[str, float]:
 def main(
     drafter: str = "tiny:gumiho",
     prompts: Annotated[Path, typer.Option(help="JSON lines.")] = Path(__file__).parent / "prompts" / "measured.jsonl",
-    limit: Annotated[int, typer.Option(help="Prompts, spread evenly over the file.")] = 24,
+    limit: Annotated[int, typer.Option(min=1, help="Prompts, spread evenly over the file.")] = 24,
     repeats: int = 2,
     max_new_tokens: int = 96,
     auto: Annotated[bool, typer.Option("--auto", help="Judge `--structure auto` too.")] = False,

@@ -131,16 +131,30 @@ def without_paths(facts: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in facts.items() if name != "arguments"}
 
 
+def rounded(trace: Trace, digits: int | None) -> Trace:
+    """Round probabilities to significant digits: they are most of a trace's size."""
+    if digits is None:
+        return trace
+
+    def of(values: np.ndarray) -> np.ndarray:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            scale = 10.0 ** (digits - 1 - np.floor(np.log10(values)))
+            return np.where(values > 0, np.round(values * scale) / scale, values)
+
+    return replace(trace, q_draft=of(trace.q_draft), p_target=of(trace.p_target))
+
+
 @app.command()
 def logs(
     folder: Annotated[Path, typer.Argument(metavar="DRAFTERS", help="Folder of drafters, or tiny.")],
-    texts: Annotated[Path, typer.Option(help="What `texts` wrote.")],
+    texts: Annotated[Path, typer.Option(exists=True, help="What `texts` wrote.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for traces and logs.")],
     names: Names = "",
     limit: Limit = None,
     keep: Annotated[int | None, typer.Option(help="Prompts whose log is written.")] = 40,
     structures: Annotated[str, typer.Option(help="Dynamic trees to log too, separated by spaces.")] = "",
     top_k: Annotated[int, typer.Option(help="Candidates a depth in the log.")] = 1,
+    digits: Annotated[int | None, typer.Option(min=1, help="Of probabilities in the cycles; all unless given.")] = None,
     threads: int = 1,
 ) -> None:
     """Log every position of the texts, and replay chains."""
@@ -156,7 +170,7 @@ def logs(
         if some:
             (output / "positions").mkdir(exist_ok=True)
             of_prompts(log, some).write(output / "positions" / path.name)
-        trace.write(path)
+        rounded(trace, digits).write(path)
         print(json.dumps({"drafter": path.stem, "structure": str(chain), "tau": trace.tau(), "prompts": len(rows)}))
 
 
@@ -176,7 +190,7 @@ def same_cycles(made: Trace, replayed: Trace) -> dict[str, int]:
 @app.command()
 def decode(
     folder: Annotated[Path, typer.Argument(metavar="DRAFTERS", help="Folder of drafters, or tiny.")],
-    texts: Annotated[Path, typer.Option(help="What `texts` wrote, greedily.")],
+    texts: Annotated[Path, typer.Option(exists=True, help="What `texts` wrote, greedily.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the traces.")],
     names: Names = "",
     limit: Limit = 40,

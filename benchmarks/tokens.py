@@ -7,6 +7,7 @@ the bonus token, is micro, of complete cycles, with a 95 % interval over prompts
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -48,7 +49,7 @@ def draw(curves: dict[str, Curve], figure: Figure) -> None:
 
     ax = figure.subplots()
     colours = seaborn.color_palette("colorblind", len(curves))
-    for (name, points), colour, marker in zip(curves.items(), colours, "osD^v", strict=False):
+    for (name, points), colour, marker in zip(curves.items(), colours, itertools.cycle("osD^vP")):
         at, tau, low, high = np.array(points).T
         ax.errorbar(at / 1e6, tau, yerr=[tau - low, high - tau], fmt=f"{marker}-", color=colour, capsize=2.5, ms=5)
         ax.annotate(name, (at[-1] / 1e6, tau[-1]), xytext=(8, 0), textcoords="offset points", color=colour, va="center")
@@ -67,7 +68,10 @@ def main(
     """Show how far training has come."""
     if figure is not None:
         check_figure(figure)
-    found = {path.name: curve(path, tokens_per_step) for path in folder.iterdir() if path.is_dir()}
+    folders = sorted(folder.iterdir()) if folder.is_dir() else []
+    found = {path.name: curve(path, tokens_per_step) for path in folders if any(path.glob("step-*.parquet"))}
+    if not found:
+        raise typer.BadParameter(f"{folder}: found no step-N.parquet in its folders, wanted some")
     curves = dict(sorted(found.items(), key=lambda pair: -pair[1][-1][1]))
     print(markdown(curves))
     if figure is not None:

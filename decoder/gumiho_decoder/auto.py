@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from gumiho_decoder.bench_rows import interval as limits
 from gumiho_decoder.config import GenerationConfig
 from gumiho_decoder.drafters.base import DraftOptions
 from gumiho_decoder.drafters.growth import TreeDrafter
@@ -39,7 +40,6 @@ PROMPTS = 8
 PILOT_TOKENS = 48
 ENOUGH_CYCLES = 30
 LEAST_POSITIONS = 32
-RESAMPLES = 2000
 _REPEATS = 9
 _CACHE_BYTES = 1 << 20
 
@@ -108,7 +108,7 @@ class Choice:
     speedup : float
         Predicted for it. The largest of many estimates from a small sample is rather too large.
     interval : (float, float) or None
-        95 %, pilot texts resampled, the times taken as exact; None for a single text.
+        95 %, pilot texts resampled, the times taken as exact; None for a single text or no cycle.
     pilot_cycles : int
         Cycles that its tau is taken from; 0 means that the pilot texts ended too soon for any.
     profile : CostProfile
@@ -188,7 +188,7 @@ def choose(target: Target, drafter: TreeDrafter, prompts: Sequence[Sequence[int]
     return Choice(
         structure=best.structure,
         speedup=best.speedup,
-        interval=_interval(counts, times.baseline_seconds / best.cycle_seconds),
+        interval=_interval(counts, times.baseline_seconds / best.cycle_seconds) if cycles else None,
         pilot_cycles=cycles,
         profile=times.profile,
         candidates=tuple(rows),
@@ -209,11 +209,8 @@ def _tau(counts: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def _interval(counts: NDArray[np.int64], factor: float) -> tuple[float, float] | None:
-    if len(counts) < 2:
-        return None
-    chosen = np.random.default_rng(0).integers(len(counts), size=(RESAMPLES, len(counts)))
-    low, high = np.quantile(_tau(counts[chosen].sum(1)) * factor, (0.025, 0.975))
-    return float(low), float(high)
+    found = limits(counts, lambda sums: _tau(sums) * factor, counts[:, 1])
+    return None if found is None else (max(0.0, found[0]), found[1])
 
 
 def candidates(drafter: TreeDrafter, options: DraftOptions) -> list[Structure]:

@@ -338,8 +338,9 @@ def test_a_home_that_cannot_be_written_or_is_not_there_costs_only_time(timed, pr
 def test_a_pilot_of_no_cycle_says_so_and_leaves_its_times(timed, cache):
     target = random_target()
     first = plain(target, [5, 6], GenerationConfig(1)).token_ids[0]
-    choice = choose(target, random_drafter(target), [[5, 6]], replace(AUTO, stop_token_ids=(first,)))
+    choice = choose(target, random_drafter(target), [[5, 6]] * 2, replace(AUTO, stop_token_ids=(first,)))
     assert choice.pilot_cycles == 0
+    assert choice.interval is None
     assert {row.tau for row in choice.candidates} == {1.0}
     assert choice.note.startswith("pilot of 0 cycles only")
     assert len(list(cache.iterdir())) == 1

@@ -34,11 +34,20 @@ def test_a_file_is_valid_complete_and_says_what_made_it(path: Path):
     assert "/" not in str([value for key, value in facts.items() if isinstance(value, str) and key != "schema"])
 
 
-def test_the_table_s_tau_is_that_of_the_rows():
-    rows = re.findall(r"^\| (\w+) \|.* (\d+) \| (\d\.\d{3}) \[", (FOLDER / "README.md").read_text("utf-8"), re.M)
-    assert {row[0] for row in rows} == {path.stem for path in (FOLDER / "sweep" / "greedy").glob("*.parquet")}
+SECTIONS = (FOLDER / "README.md").read_text("utf-8").split("\n## ")
+TABLES = {match[1]: part for part in SECTIONS if (match := re.match(r"[^\n]*`([\w/]+)`\n", part))}
+
+
+def test_the_readme_has_the_tables_of_the_sweep():
+    assert {"sweep/greedy", "recipes/greedy", "recipes/t1"} <= set(TABLES)
+
+
+@pytest.mark.parametrize("folder", TABLES)
+def test_a_table_s_tau_is_that_of_the_rows(folder: str):
+    rows = re.findall(r"^\| (\w+) \|.* (\d+) \| (\d\.\d{3}) \[", TABLES[folder], re.M)
+    assert {row[0] for row in rows} == {path.stem for path in (FOLDER / folder).glob("*.parquet")}
     for allocation, prompts, tau in rows:
-        trace = Trace.read(FOLDER / "sweep" / "greedy" / f"{allocation}.parquet")
+        trace = Trace.read(FOLDER / folder / f"{allocation}.parquet")
         assert (f"{trace.tau():.3f}", len(trace.prompts)) == (tau, int(prompts))
 
 
