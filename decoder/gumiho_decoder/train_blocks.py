@@ -17,7 +17,7 @@ from gumiho_theory import InputError
 from gumiho_theory.files import reason, write_atomically
 
 HELDOUT_SHARE = 0.02
-BY_PLACE = "held out by place, not by document: too few documents"
+BY_PLACE = "rows held out by place, there being too few documents to hold one out"
 # Characters of a text that a tokenizer gets at once: it takes a hundred times their room, and keeps some of much.
 _PART = 1 << 16
 
