@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gumiho_simulator.replay_trace import replay_trace
-from gumiho_theory import EveryPositionLog, StaticTree, Structure, Trace
+from gumiho_theory import CostProfile, EveryPositionLog, StaticTree, Structure, Trace
 
 FOLDER = Path(__file__).parents[2] / "traces"
 FILES = sorted(FOLDER.rglob("*.parquet"))
@@ -67,6 +67,16 @@ def test_what_was_decoded_for_real_has_the_cycles_of_the_replay():
         one, other = real.select(shared), replayed.select(shared)
         assert one.accepted.tolist() == other.accepted.tolist()
         assert one.position.tolist() == other.position.tolist()
+
+
+def test_each_allocation_of_the_sweep_has_its_step_times():
+    profiles = {path.stem: CostProfile.read(path) for path in (FOLDER / "sweep" / "profiles").glob("*.json")}
+    assert set(profiles) == {path.stem for path in (FOLDER / "sweep" / "greedy").glob("*.parquet")}
+    for allocation, profile in profiles.items():
+        shape = Trace.read(FOLDER / "sweep" / "greedy" / f"{allocation}.parquet").provenance["drafter_shape"]
+        found = profile.drafter, profile.serial_steps, profile.serial_layers, profile.parallel_heads or 0
+        wanted = tuple(shape[key] for key in ("serial_steps", "serial_layers", "parallel_heads"))
+        assert found == (allocation, *wanted)
 
 
 def test_the_static_trees_are_of_their_sizes():
