@@ -31,7 +31,7 @@ from gumiho_decoder.every_position import Log
 from gumiho_decoder.given_text import GivenText
 from gumiho_decoder.loop import Generation, plain
 from gumiho_decoder.lossless import compare
-from gumiho_decoder.prompts import Prompt, read_prompts
+from gumiho_decoder.prompts import Prompt, read_prompts, spread
 from gumiho_decoder.run import RunConfig, place_seed
 from gumiho_decoder.target import Target, load_target
 from gumiho_decoder.tiny import embedded
@@ -45,13 +45,6 @@ app = typer.Typer(no_args_is_help=True, add_completion=False)
 Prompts = Annotated[Path, typer.Option(help="JSON lines.")]
 Limit = Annotated[int | None, typer.Option(help="Texts, spread evenly over the file.")]
 Names = Annotated[str, typer.Option(help="Comma-separated; all unless given.")]
-
-
-def spread(rows: list[Any], limit: int | None) -> list[Any]:
-    """Return so many rows, spread evenly over the file, which is sorted by kind of text."""
-    if limit is None or limit >= len(rows):
-        return rows
-    return [rows[index * len(rows) // limit] for index in range(limit)]
 
 
 def read_texts(path: Path, limit: int | None) -> tuple[list[dict[str, Any]], GenerationConfig]:

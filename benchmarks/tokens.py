@@ -69,7 +69,7 @@ def main(
     if figure is not None:
         check_figure(figure)
     folders = sorted(folder.iterdir()) if folder.is_dir() else []
-    found = {path.name: curve(path, tokens_per_step) for path in folders if any(path.glob("step-*.parquet"))}
+    found = {path.name: points for path in folders if (points := curve(path, tokens_per_step))}
     if not found:
         raise typer.BadParameter(f"{folder}: found no step-N.parquet in its folders, wanted some")
     curves = dict(sorted(found.items(), key=lambda pair: -pair[1][-1][1]))

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -27,12 +27,12 @@ from gumiho_decoder.drafters.growth import TreeDrafter
 from gumiho_decoder.loop import plain
 from gumiho_decoder.measure import DEPTH, NODES, Bench, device_name, interleaved, measure
 from gumiho_decoder.places import accepted_lengths, batches, most_places
+from gumiho_decoder.prompts import spread
 from gumiho_decoder.speed import busy
 from gumiho_decoder.target import Target
 from gumiho_theory import ChainStructure, CostProfile, DynamicTree, InputError, Structure
 from gumiho_theory.files import read_json, write_json
 
-T = TypeVar("T")
 SCHEMA = "gumiho.auto/2"
 LONGEST_CHAIN = 10
 TOTALS = (8, 16, 24, 32, 48, 60)
@@ -166,7 +166,7 @@ def choose(target: Target, drafter: TreeDrafter, prompts: Sequence[Sequence[int]
 
     # All before any timing: a prompt that does not fit is refused at once.
     short = replace(config, max_new_tokens=PILOT_TOKENS)
-    made = [(list(prompt), plain(target, prompt, short)) for prompt in spread(prompts)]
+    made = [(list(prompt), plain(target, prompt, short)) for prompt in spread(prompts, PROMPTS)]
     texts = [(prompt, g.token_ids, g.stop_reason == "eos") for prompt, g in made]
     times = cached or _measured(target, drafter, structures, [*texts[0][0], *texts[0][1]], config)
     if not cached and not warning and path is not None:
@@ -195,12 +195,6 @@ def choose(target: Target, drafter: TreeDrafter, prompts: Sequence[Sequence[int]
         source="cached" if cached else "measured",
         note="; ".join(notes) if notes else None,
     )
-
-
-def spread(prompts: Sequence[T]) -> list[T]:
-    """Return those that the pilot reads: evenly over the sequence, since files are often sorted by kind of text."""
-    count = min(PROMPTS, len(prompts))
-    return [prompts[index * len(prompts) // count] for index in range(count)]
 
 
 def _tau(counts: NDArray[np.int64]) -> NDArray[np.float64]:

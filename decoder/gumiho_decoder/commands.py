@@ -18,7 +18,7 @@ from gumiho_decoder.drafters.base import Drafter
 from gumiho_decoder.drafters.load import load_drafter
 from gumiho_decoder.every_position import EveryPositionRequest
 from gumiho_decoder.outputs import check_output
-from gumiho_decoder.prompts import Prompt, read_prompts
+from gumiho_decoder.prompts import Prompt, read_prompts, spread
 from gumiho_decoder.recorder import Recorder, environment
 from gumiho_decoder.run import Output, RunConfig, encode, run, summary
 from gumiho_decoder.speed import busy
@@ -208,9 +208,10 @@ def settled(
         if note := calibration_note(generation.calibration, generation.temperature):
             print(note, file=sys.stderr)
     if isinstance(generation.structure, AutoStructure):
-        from gumiho_decoder.auto import choose, spread
+        from gumiho_decoder.auto import PROMPTS, choose
 
-        choice = choose(target, drafter, [encode(target, prompt, []) for prompt in spread(prompts)], generation)
+        few = [encode(target, prompt, []) for prompt in spread(prompts, PROMPTS)]
+        choice = choose(target, drafter, few, generation)
         interval = "" if choice.interval is None else " [{:.2f}, {:.2f}]".format(*choice.interval)
         predicted = f"predicted {choice.speedup:.2f}x{interval} plain"
         print(f"structure auto: {choice.structure} (times {choice.source}; {predicted})", file=sys.stderr)

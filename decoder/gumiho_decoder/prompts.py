@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 from gumiho_theory import InputError
 from gumiho_theory.files import reason
 
+T = TypeVar("T")
 LINE_CHARACTERS = 1 << 22
 LINES = 1_000_000
 
@@ -35,6 +37,12 @@ class Prompt:
     task: str | None
     turns: tuple[str, ...]
     chat: bool
+
+
+def spread(rows: Sequence[T], limit: int | None) -> list[T]:
+    """Return so many rows, evenly over the sequence: files are often sorted by kind of text. None: all."""
+    count = len(rows) if limit is None else min(limit, len(rows))
+    return [rows[index * len(rows) // count] for index in range(count)]
 
 
 def read_prompts(path: str, limit: int | None = None) -> list[Prompt]:

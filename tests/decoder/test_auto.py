@@ -17,6 +17,7 @@ from gumiho_decoder.drafters.base import DraftOptions
 from gumiho_decoder.drafters.ngram import NgramDrafter
 from gumiho_decoder.loop import generate, plain
 from gumiho_decoder.measure import Bench
+from gumiho_decoder.prompts import spread
 from gumiho_theory import (
     AutoStructure,
     ChainStructure,
@@ -363,7 +364,7 @@ def test_at_most_eight_prompts_are_decoded_spread_over_all_of_them(timed, monkey
         seen.clear()
         choose(target, random_drafter(target), prompts, AUTO)
         assert seen == [(prompts[i], 48) for i in (0, 2, 5, 7, 10, 12, 15, 17)]
-    assert auto.spread(prompts[:3]) == prompts[:3]
+    assert spread(prompts[:3], auto.PROMPTS) == prompts[:3]
 
 
 def test_a_prediction_has_an_interval_over_the_texts_of_the_pilot(timed, prompt):
