@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -146,7 +146,16 @@ def interleaved(
     return {name: float(np.percentile(took, 25)) for name, took in seconds.items()}
 
 
-def fit_draft(seconds: Sequence[float], serial_steps: int | None) -> tuple[float, float, int]:
+class DraftCosts(NamedTuple):
+    """Draft costs of a profile: seconds of any draft, of each serial step, of the parallel heads; and the steps."""
+
+    fixed: float
+    serial: float
+    parallel: float
+    serial_steps: int
+
+
+def fit_draft(seconds: Sequence[float], serial_steps: int | None) -> DraftCosts:
     """Find the draft costs of a profile whose `draft_seconds` come nearest to what was measured.
 
     Parameters
@@ -154,30 +163,27 @@ def fit_draft(seconds: Sequence[float], serial_steps: int | None) -> tuple[float
     seconds : sequence of float
         Time of drafting to depth 1, 2, ..., D.
     serial_steps : int or None
-        As the drafter has them. None: all positions are serial steps, or, where that fits better, all are drafted at
-        once at a cost of their own (n-grams: no step costs anything, looking up does).
+        As the drafter has them. None: all positions are serial steps, or, where one cost for any depth fits better
+        than a cost a step, all are drafted at once (n-grams: looking up costs, a longer find does not).
 
     Returns
     -------
-    draft_serial_seconds, draft_parallel_seconds : float
-        By least squares. A profile's serial steps all cost the same and nothing comes before them, so the first one's
-        surplus (taking in the accepted tokens) is spread over all.
-    serial_steps : int
+    DraftCosts
+        By least squares, none below 0. The first step's surplus (taking in the accepted tokens) is `fixed`; a single
+        serial step keeps it, since nothing tells the two apart.
     """
+    from scipy.optimize import nnls
+
     measured = np.asarray(seconds, dtype=np.float64)
     depths = np.arange(1, len(measured) + 1)
-    if serial_steps is not None and serial_steps < len(measured):
-        steps = np.minimum(depths, serial_steps)
-        early = slice(serial_steps)
-        serial = float(steps[early] @ measured[early] / (steps[early] @ steps[early]))
-        parallel = float(measured[serial_steps:].mean()) - serial_steps * serial
-        if parallel < _LEAST:
-            serial, parallel = float(steps @ measured / (steps @ steps)), _LEAST
-        return serial, parallel, serial_steps
-    serial = float(depths @ measured / (depths @ depths))
-    if serial_steps is None and ((measured - measured.mean()) ** 2).sum() < ((measured - serial * depths) ** 2).sum():
-        return 0.0, float(measured.mean()), 0
-    return serial, 0.0, len(measured)
+    each = float(depths @ measured / (depths @ depths))
+    if serial_steps is None and ((measured - measured.mean()) ** 2).sum() < ((measured - each * depths) ** 2).sum():
+        return DraftCosts(0.0, 0.0, float(measured.mean()), 0)
+    early = len(measured) if serial_steps is None else min(serial_steps, len(measured))
+    late = depths > early
+    columns = np.stack([np.full(len(depths), float(early > 1)), np.minimum(depths, early), late], axis=1)
+    fixed, serial, parallel = map(float, nnls(columns, measured)[0])
+    return DraftCosts(fixed, serial, max(parallel, _LEAST) if late.any() else 0.0, early)
 
 
 @torch.inference_mode()
@@ -246,11 +252,12 @@ def measure(
         baseline_seconds=seconds["step", 0],
         verify_nodes=tuple(nodes),
         verify_seconds=tuple(seconds["verify", n] for n in nodes),
-        draft_serial_seconds=costs[0],
+        draft_serial_seconds=costs.serial,
         # The fit is the mean over 1 to all heads; the profile's is the time of all.
-        draft_parallel_seconds=costs[1] + (head or 0.0) * (heads - 1) / 2,
-        serial_steps=costs[2],
+        draft_parallel_seconds=costs.parallel + (head or 0.0) * (heads - 1) / 2,
+        serial_steps=costs.serial_steps,
         other_seconds=seconds["rest", 0],
+        draft_fixed_seconds=costs.fixed,
         serial_layers=None if deeper is None else drafter.config.serial_layers,
         layer_seconds=layer,
         parallel_heads=heads or None,

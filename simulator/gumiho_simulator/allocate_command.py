@@ -17,7 +17,10 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instea
 
 
 def allocate(
-    profile: Annotated[Path, typer.Option(help="Cost profile (JSON), from gumiho profile, roofline or cost.")],
+    profile: Annotated[
+        Path,
+        typer.Option(help="Cost profile (JSON) from gumiho profile, roofline or cost; or a folder, one a drafter."),
+    ],
     traces: Annotated[Path, typer.Option(help="Folder of cycle traces (Parquet), one an allocation.")],
     figure: Annotated[Path | None, typer.Option(help="Draw tau against cycle time here (.svg, .png, .pdf).")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the resampling.")] = 0,
@@ -27,14 +30,14 @@ def allocate(
 
     Example: gumiho allocate --profile profile.json --traces runs/allocations
     """
-    from gumiho_simulator.allocate_traces import allocate_traces, read_traces
+    from gumiho_simulator.allocate_files import read_profiles, read_traces
+    from gumiho_simulator.allocate_traces import allocate_traces
     from gumiho_simulator.figure_file import check_figure, write_figure
-    from gumiho_theory import CostProfile
 
     if figure is not None:
         check_figure(figure)
     logs, unread = read_traces(traces)
-    found = allocate_traces(CostProfile.read(profile), logs, seed)
+    found = allocate_traces(read_profiles(profile), logs, seed)
     result = found.to_json()
     result["warnings"] = [*unread, *found.warnings]
     if figure is not None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +16,6 @@ from gumiho_theory import CostProfile, InputError, Trace
 
 FloatArray = NDArray[np.float64]
 
-_MOST_TRACES = 1000
 _BATCH_CELLS = 4_000_000
 _METHODS = ("gumiho", "eagle")
 
@@ -28,6 +25,7 @@ class _Logged:
     """One trace under the profile: sums over complete cycles by prompt [G]."""
 
     name: str
+    profile: CostProfile
     serial: int
     parallel: int
     layers: int
@@ -39,45 +37,11 @@ class _Logged:
     seconds: FloatArray
 
 
-def read_traces(folder: str | os.PathLike[str]) -> tuple[dict[str, Trace], tuple[str, ...]]:
-    """Read every trace of a folder.
-
-    Parameters
-    ----------
-    folder
-        Holds files that end in .parquet; others and subfolders are not looked at.
-
-    Returns
-    -------
-    traces : dict
-        By file name, in order.
-    warnings : tuple of str
-        Files that are no cycle traces.
-
-    Raises
-    ------
-    InputError
-        No such folder, no such file in it, or more than 1000.
-    """
-    place = Path(folder)
-    if not place.is_dir():
-        raise InputError(folder, "no folder", "a folder of cycle traces (Parquet)")
-    files = sorted(path for path in place.iterdir() if path.suffix == ".parquet" and path.is_file())
-    if not 1 <= len(files) <= _MOST_TRACES:
-        raise InputError(folder, f"{len(files)} .parquet files", f"1 to {_MOST_TRACES} cycle traces")
-    traces, warnings = {}, []
-    for path in files:
-        try:
-            traces[path.name] = Trace.read(path)
-        except InputError as error:
-            warnings.append(f"left out: {error}")
-    if not traces:
-        raise InputError(folder, "; ".join(warnings), "at least one cycle trace that can be read")
-    return traces, tuple(warnings)
-
-
 def allocate_traces(
-    profile: CostProfile, traces: Mapping[str, Trace], seed: int = 0, n_resamples: int = 2000
+    profile: CostProfile | Mapping[str, CostProfile],
+    traces: Mapping[str, Trace],
+    seed: int = 0,
+    n_resamples: int = 2000,
 ) -> Allocations:
     """Compare the allocations that traces logged, by tau and by the profile's times.
 
@@ -86,8 +50,9 @@ def allocate_traces(
 
     Parameters
     ----------
-    profile
-        Step times of a pair: draft times are carried over to other numbers of layers and heads.
+    profile : CostProfile, or mapping of drafter to CostProfile
+        Step times of a pair: draft times are carried over to other numbers of layers and heads. Or those of each
+        drafter: each trace is put under that of its own.
     traces : mapping of name to Trace
         Provenance gives the method and drafter_shape: gumiho (serial_steps, serial_layers, parallel_heads), or eagle
         (serial_layers; every position is serial).
@@ -113,23 +78,19 @@ def allocate_traces(
             shapes[name] = _shape(trace)
         except InputError as error:
             warnings.append(f"left out: {error.within(name)}")
-    costs = HeadCosts(profile, _profile_layers(profile, traces, shapes, warnings))
-    others = sorted({str(traces[name].provenance.get("drafter")) for name in shapes} - {profile.drafter})
-    if others:
-        shown = ", ".join(others[:3]) + (", …" if len(others) > 3 else "")
-        costs.assumptions[f"step times of {profile.drafter}, the profile's drafter, hold for {shown} too"] = None
+    used = _costs(profile, traces, shapes, warnings)
     logged = []
     for name, shape in shapes.items():
         try:
-            logged.append(_under(costs, name, traces[name], shape))
+            logged.append(_under(_of(used, traces[name]), name, traces[name], shape))
         except InputError as error:
             warnings.append(f"left out: {error.within(name)}")
     if not logged:
         raise InputError("traces", "; ".join(warnings) or "none", "a trace that can be used")
     warnings += _differences({one.name: traces[one.name] for one in logged})
     prompts = tuple(dict.fromkeys(prompt for one in logged for prompt in one.prompts))
-    taus, speeds = _draws(profile, logged, prompts, np.random.default_rng(seed), n_resamples)
-    rows = tuple(_row(profile, *each) for each in zip(logged, taus, speeds, strict=True))
+    taus, speeds = _draws(logged, prompts, np.random.default_rng(seed), n_resamples)
+    rows = tuple(_row(*each) for each in zip(logged, taus, speeds, strict=True))
     chosen = int(np.argmax([row.speedup for row in rows]))
     # A resample in which some trace has no prompt left says nothing of the choice.
     whole = speeds[:, np.isfinite(speeds).all(axis=0)] if len(prompts) > 1 else np.zeros((len(rows), 0))
@@ -139,7 +100,7 @@ def allocate_traces(
         rows[chosen],
         pareto_front(rows),
         tuple(warnings),
-        tuple(costs.assumptions),
+        tuple(dict.fromkeys(said for one in used.values() for said in one.assumptions)),
         regret=float(loss.mean()) if loss.size else None,
         best_probability=float((loss == 0).mean()) if loss.size else None,
         prompts=len(prompts),
@@ -186,6 +147,35 @@ def _shape(trace: Trace) -> dict[str, int]:
     return known
 
 
+def _costs(
+    profile: CostProfile | Mapping[str, CostProfile],
+    traces: Mapping[str, Trace],
+    shapes: Mapping[str, dict[str, int]],
+    warnings: list[str],
+) -> dict[str | None, HeadCosts]:
+    """Draft times by drafter; one profile's, under None, are for all."""
+    if not isinstance(profile, CostProfile):
+        for key in ("target", "device", "dtype"):
+            values = sorted({str(getattr(one, key)) for one in profile.values()})
+            if len(values) > 1:
+                warnings.append(f"profiles differ in {key}: {', '.join(values)}")
+        return {drafter: HeadCosts(one) for drafter, one in profile.items()}
+    costs = HeadCosts(profile, _profile_layers(profile, traces, shapes, warnings))
+    others = sorted({str(traces[name].provenance.get("drafter")) for name in shapes} - {profile.drafter})
+    if others:
+        shown = ", ".join(others[:3]) + (", …" if len(others) > 3 else "")
+        costs.assumptions[f"step times of {profile.drafter}, the profile's drafter, hold for {shown} too"] = None
+    return {None: costs}
+
+
+def _of(costs: Mapping[str | None, HeadCosts], trace: Trace) -> HeadCosts:
+    drafter = trace.provenance.get("drafter")
+    found = costs.get(None) or costs.get(drafter)
+    if found is None:
+        raise InputError("provenance, drafter", repr(drafter), f"one with a profile: {', '.join(map(str, costs))}")
+    return found
+
+
 def _profile_layers(
     profile: CostProfile, traces: Mapping[str, Trace], shapes: Mapping[str, dict[str, int]], warnings: list[str]
 ) -> int | None:
@@ -224,6 +214,7 @@ def _under(costs: HeadCosts, name: str, trace: Trace, shape: Mapping[str, int]) 
     structure = trace.provenance.get("structure")
     return _Logged(
         name=name,
+        profile=profile,
         serial=serial,
         parallel=parallel,
         layers=shape["serial_layers"],
@@ -248,7 +239,6 @@ def _differences(traces: Mapping[str, Trace]) -> list[str]:
 
 
 def _draws(
-    profile: CostProfile,
     logged: list[_Logged],
     prompts: tuple[str, ...],
     generator: np.random.Generator,
@@ -266,12 +256,12 @@ def _draws(
         parts.append(sums @ weights.T)
     cycles, tokens, seconds = np.concatenate(parts, axis=2)
     with np.errstate(invalid="ignore"):
-        return tokens / cycles, profile.baseline_seconds * tokens / seconds
+        return tokens / cycles, np.array([[one.profile.baseline_seconds] for one in logged]) * tokens / seconds
 
 
-def _row(profile: CostProfile, one: _Logged, taus: FloatArray, speeds: FloatArray) -> Allocation:
+def _row(one: _Logged, taus: FloatArray, speeds: FloatArray) -> Allocation:
     tau = float(one.tokens.sum() / one.cycles.sum())
-    speedup = profile.baseline_seconds * float(one.tokens.sum() / one.seconds.sum())
+    speedup = one.profile.baseline_seconds * float(one.tokens.sum() / one.seconds.sum())
     limits: tuple[float | None, ...] = (None, None, None, None)
     if len(one.prompts) > 1:
         factor = small_sample_factor(effective_prompts(one.cycles))
@@ -279,7 +269,7 @@ def _row(profile: CostProfile, one: _Logged, taus: FloatArray, speeds: FloatArra
         slow, fast = (float(value) for value in stretch(np.array(speedup), speeds, factor))
         # Stretching can pass what no speed-up falls below.
         slow = max(slow, speedup * 1e-6)
-        widened = speedup_limits(speedup, speedup, slow, fast, profile.relative_error or 0.0)
+        widened = speedup_limits(speedup, speedup, slow, fast, one.profile.relative_error or 0.0)
         limits = (max(lo, 1.0), hi, *widened)
     return Allocation(
         one.serial,

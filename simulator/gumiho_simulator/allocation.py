@@ -168,8 +168,22 @@ class HeadCosts:
 
     def draft_seconds(self, depth: int, serial: int, layers: int | None, parallel: int) -> float:
         """Time of drafting to `depth` with up to `serial` steps, and the parallel heads if that is not enough."""
+        if depth == 0:
+            return 0.0
         steps = min(depth, serial) * self.serial_seconds(layers)
-        return steps + (self.parallel_seconds(parallel) if depth > serial else 0.0)
+        return self._fixed_seconds(serial) + steps + (self.parallel_seconds(parallel) if depth > serial else 0.0)
+
+    def _fixed_seconds(self, serial: int) -> float:
+        """Return what any draft of so many serial steps costs on top of them."""
+        profile = self.profile
+        known = profile.draft_fixed_seconds > 0 or "draft_serial_seconds" in profile.estimated
+        if not known and serial != profile.serial_steps:
+            self._assume(
+                f"the first serial step takes no longer than a further one ({profile.serial_steps} steps in the "
+                "profile): it does not say what taking in the accepted tokens costs"
+            )
+        # It is the serial part that takes them in: without one it costs nothing.
+        return profile.draft_fixed_seconds if serial or not profile.serial_steps else 0.0
 
     def _assume(self, text: str) -> None:
         self.assumptions[text] = None

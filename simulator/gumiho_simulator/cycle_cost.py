@@ -138,7 +138,8 @@ class CycleCost:
             draft_serial_seconds=self.serial,
             draft_parallel_seconds=self.parallel,
             serial_steps=max(self.nodes) - 1 if self.serial_steps is None else self.serial_steps,
-            other_seconds=self.other + self.draft_fixed,
+            other_seconds=self.other,
+            draft_fixed_seconds=self.draft_fixed,
             relative_error=None if self.error is None else self.error.rms,
         )
 

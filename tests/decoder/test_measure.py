@@ -19,6 +19,7 @@ from gumiho_decoder.drafters.ngram import NgramDrafter
 from gumiho_decoder.loop import generate, plain
 from gumiho_decoder.measure import (
     Bench,
+    DraftCosts,
     fit_draft,
     head_seconds,
     interleaved,
@@ -31,9 +32,21 @@ from gumiho_theory import ChainStructure, CostProfile, InputError, StaticTree, S
 TREE = "tree:total=20,top_k=4,depth=7,mlp_topk=6"
 
 
-def profile_of(costs: tuple[float, float, int]) -> CostProfile:
-    serial, parallel, steps = costs
-    return CostProfile("t", "d", "cpu", "float32", 1.0, (1,), (1.0,), serial, parallel, steps, 0.0)
+def profile_of(costs: DraftCosts) -> CostProfile:
+    return CostProfile(
+        "t",
+        "d",
+        "cpu",
+        "float32",
+        1.0,
+        (1,),
+        (1.0,),
+        costs.serial,
+        costs.parallel,
+        costs.serial_steps,
+        0.0,
+        costs.fixed,
+    )
 
 
 def drafts(profile: CostProfile, depths: int) -> list[float]:
@@ -43,47 +56,56 @@ def drafts(profile: CostProfile, depths: int) -> list[float]:
 seconds = st.floats(1e-5, 1.0)
 
 
-@given(serial=seconds, parallel=seconds, steps=st.integers(1, 4), depth=st.integers(5, 9))
-def test_a_fit_returns_the_costs_that_times_were_made_of(serial, parallel, steps, depth):
-    made = drafts(profile_of((serial, parallel, steps)), depth)
-    found = fit_draft(made, steps)
-    assert found == pytest.approx((serial, parallel, steps), rel=1e-9, abs=1e-12)
+@given(fixed=seconds, serial=seconds, parallel=seconds, steps=st.integers(2, 4), depth=st.integers(5, 9))
+def test_a_fit_returns_the_costs_that_times_were_made_of(fixed, serial, parallel, steps, depth):
+    costs = DraftCosts(fixed, serial, parallel, steps)
+    assert fit_draft(drafts(profile_of(costs), depth), steps) == pytest.approx(costs, rel=1e-7, abs=1e-9)
 
 
-@given(serial=seconds, depth=st.integers(1, 9), steps=st.sampled_from([None, 9]))
-def test_without_parallel_heads_every_depth_is_a_serial_step(serial, depth, steps):
-    found = fit_draft([serial * d for d in range(1, depth + 1)], steps)
-    assert found == pytest.approx((serial, 0.0, depth))
-    assert drafts(profile_of(found), 12) == pytest.approx([serial * d for d in range(1, 13)])
+@given(fixed=seconds, serial=seconds, parallel=seconds, depth=st.integers(2, 9))
+def test_a_single_serial_step_keeps_what_any_draft_costs(fixed, serial, parallel, depth):
+    made = drafts(profile_of(DraftCosts(fixed, serial, parallel, 1)), depth)
+    assert fit_draft(made, 1) == pytest.approx((0.0, fixed + serial, parallel, 1), rel=1e-7, abs=1e-9)
 
 
-@given(cost=seconds, depth=st.integers(2, 9))
-def test_a_drafter_whose_steps_cost_nothing_has_one_cost_at_any_depth(cost, depth):
-    profile = profile_of(fit_draft([cost] * depth, None))
-    assert drafts(profile, 12) == pytest.approx([cost] * 12)
+@given(surplus=st.floats(0.0, 1.0), serial=seconds, depth=st.integers(2, 9), steps=st.sampled_from([None, 9]))
+def test_without_parallel_heads_every_depth_is_a_serial_step(surplus, serial, depth, steps):
+    fixed = surplus * serial  # the first step takes in two tokens, the others one
+    found = fit_draft([fixed + serial * d for d in range(1, depth + 1)], steps)
+    assert found == pytest.approx((fixed, serial, 0.0, depth), rel=1e-7, abs=1e-9)
+    assert drafts(profile_of(found), 12) == pytest.approx([fixed + serial * d for d in range(1, 13)])
+
+
+@given(cost=seconds, noise=st.lists(st.floats(-0.1, 0.1), min_size=2, max_size=9))
+def test_a_drafter_whose_steps_cost_nothing_has_one_cost_at_any_depth(cost, noise):
+    made = [cost * (1 + x) for x in noise]
+    profile = profile_of(fit_draft(made, None))
+    assert drafts(profile, 12) == pytest.approx([sum(made) / len(made)] * 12)
     assert profile.draft_seconds(0) == 0.0
 
 
 @given(measured=st.lists(seconds, min_size=3, max_size=9), steps=st.integers(1, 2))
 def test_parallel_heads_never_cost_nothing_or_less_which_would_make_each_depth_a_serial_step(measured, steps):
-    serial, parallel, found = fit_draft(measured, steps)
-    assert serial > 0 and parallel > 0 and found == steps
-    later = drafts(profile_of((serial, parallel, found)), 9)[steps:]
+    costs = fit_draft(measured, steps)
+    assert costs.parallel > 0 and costs.serial_steps == steps
+    later = drafts(profile_of(costs), 9)[steps:]
     assert max(later) == min(later)
 
 
-@given(measured=st.lists(seconds, min_size=2, max_size=9), steps=st.none() | st.integers(1, 3))
+@given(measured=st.lists(seconds, min_size=2, max_size=9), steps=st.integers(1, 3))
 def test_no_other_costs_reproduce_the_times_better(measured, steps):
-    def error(costs: tuple[float, float, int]) -> float:
+    def error(costs: DraftCosts) -> float:
         made = drafts(profile_of(costs), len(measured))
         return sum((a - b) ** 2 for a, b in zip(made, measured, strict=True))
 
-    serial, parallel, found = fit_draft(measured, steps)
-    best = error((serial, parallel, found))
-    for step in (-1e-6, 1e-6):
-        others = [(serial + step, parallel, found)] if serial else []
-        others += [(serial, parallel + step, found)] if parallel else []
-        assert all(error(c) >= best * (1 - 1e-9) for c in others if c[0] >= 0 and (c[1] > 1e-9 or not parallel))
+    found = fit_draft(measured, steps)
+    best = error(found)
+    for name in ("fixed", "serial", "parallel"):
+        for step in (-1e-6, 1e-6):
+            other = found._replace(**{name: getattr(found, name) + step})
+            # Parallel heads cost something or are not there; a negative cost is none.
+            if min(other[:3]) >= 0 and (other.parallel > 1e-9) == (found.parallel > 0):
+                assert error(other) >= best * (1 - 1e-9) - 1e-15
 
 
 def test_every_round_runs_all_parts_and_the_first_two_do_not_count():
@@ -118,7 +140,7 @@ class Ticking:
         self._wrap(monkeypatch, target, "keep", lambda nodes, path, at: 0.5 if path else 1000.0)
         self._wrap(monkeypatch, drafter, "start", lambda tokens, features: 1000.0)
         self._wrap(monkeypatch, drafter, "advance", lambda tokens, features: 0.25 * len(tokens))
-        steps = lambda depth: 2.0 * min(depth, serial) - 0.5 + (5.0 if depth > serial else 0.0)  # noqa: E731
+        steps = lambda depth: 2.0 * min(depth, serial) + 0.5 + (5.0 if depth > serial else 0.0)  # noqa: E731
         self._wrap(monkeypatch, drafter, "propose", lambda structure, options: steps(structure.depth))
 
     def _wrap(self, monkeypatch, owner, name, cost) -> None:
@@ -143,7 +165,9 @@ def test_each_time_covers_its_part_of_a_cycle_and_nothing_else(structure, monkey
     profile = measure(target, drafter, context=40, nodes=(1, 5, 30), repeats=2, structure=asked)
     assert profile.baseline_seconds == 7.0
     assert profile.verify_seconds == (11.0, 15.0, 40.0)
-    assert (profile.draft_serial_seconds, profile.draft_parallel_seconds, profile.serial_steps) == (2.0, 5.0, 2)
+    draft = profile.draft_fixed_seconds, profile.draft_serial_seconds, profile.draft_parallel_seconds
+    assert draft == pytest.approx((1.0, 2.0, 5.0))  # taking in two tokens is 0.5, and 0.5 comes on top of the steps
+    assert profile.serial_steps == 2
     assert profile.other_seconds == 0.5
     assert (profile.target, profile.drafter, profile.dtype) == ("random", "random", "float32")
     assert profile.device.endswith(f"{torch.get_num_threads()} threads")

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from matplotlib import pyplot as plt
 
 from gumiho_simulator import allocate
+from gumiho_simulator.allocate_files import read_profiles, read_traces
 from gumiho_simulator.allocate_plot import plot_front
-from gumiho_simulator.allocate_traces import allocate_traces, read_traces
+from gumiho_simulator.allocate_traces import allocate_traces
 from gumiho_simulator.allocation import Allocation, HeadCosts, pareto_front
 from gumiho_theory import CostProfile, InputError, StaticTree, Trace, tau
 
@@ -37,6 +38,7 @@ PROFILE = CostProfile(
     parallel_heads=5,
     head_seconds=0.0004,
 )
+FIRST = replace(PROFILE, draft_fixed_seconds=0.001)
 SERIAL = (0.9, 0.88, 0.85, 0.8, 0.8)
 PARALLEL = (0.8, 0.7, 0.6, 0.5, 0.4)
 
@@ -108,6 +110,16 @@ def test_costs_of_other_heads_are_carried_over_or_assumed_by_name() -> None:
     assert known.draft_seconds(1, 2, 2, 5) == pytest.approx(0.002)
     assert known.draft_seconds(7, 2, 2, 5) == pytest.approx(0.007)
     assert not known.assumptions
+    first = HeadCosts(FIRST)
+    # Once a draft, however many steps; nothing where no serial part takes in the accepted tokens.
+    assert [first.draft_seconds(depth, 7, 2, 0) for depth in (0, 1, 7)] == pytest.approx([0.0, 0.003, 0.015])
+    assert first.draft_seconds(7, 2, 2, 5) == pytest.approx(0.008)
+    assert first.draft_seconds(5, 0, 2, 5) == pytest.approx(0.003)
+    assert not first.assumptions
+    assert known.draft_seconds(7, 7, 2, 0) == pytest.approx(0.014)
+    assert "2 steps in the profile" in next(iter(known.assumptions))
+    estimated = HeadCosts(replace(PROFILE, estimated=("draft_serial_seconds",)))
+    assert estimated.draft_seconds(7, 7, 2, 0) == pytest.approx(0.014) and not estimated.assumptions
     bare = HeadCosts(replace(PROFILE, layer_seconds=None, head_seconds=None, parallel_heads=None))
     assert bare.serial_seconds(3) == pytest.approx(0.003)
     assert bare.parallel_seconds(7) == PROFILE.draft_parallel_seconds
@@ -156,11 +168,11 @@ def logs(traces: Callable[..., Trace]) -> dict[str, Trace]:
 
 
 def test_logged_allocations_are_read_from_their_provenance(logs: dict[str, Trace]) -> None:
-    found = allocate_traces(PROFILE, logs)
+    found = allocate_traces(FIRST, logs)
     read = {row.source: (row.serial, row.parallel, row.serial_layers, row.nodes) for row in found.rows}
     assert read == {"a": (2, 2, 2, 5), "b": (3, 1, 2, 5), "c": (1, 1, 3, 3), "e": (3, 0, 1, 4)}
     rows = {row.source: row for row in found.rows}
-    seconds = 2 * 0.002 + (0.003 - 3 * 0.0004) + PROFILE.verify_at(5) + 0.0005
+    seconds = 0.001 + 2 * 0.002 + (0.003 - 3 * 0.0004) + PROFILE.verify_at(5) + 0.0005
     assert rows["a"].cycle_seconds == pytest.approx(seconds)
     for name, row in rows.items():
         assert row.tau == pytest.approx(logs[name].tau())
@@ -178,7 +190,7 @@ def test_logged_allocations_are_read_from_their_provenance(logs: dict[str, Trace
 def test_step_times_of_one_drafter_taken_for_others_are_an_assumption_that_is_said(logs: dict[str, Trace]) -> None:
     mixed = {"a": logs["a"], "e": with_shape(logs["e"], drafter="tiny:eagle", drafter_shape={"serial_layers": 1})}
     mixed["e"] = replace(mixed["e"], provenance={**mixed["e"].provenance, "method": "eagle"})
-    (said,) = allocate_traces(PROFILE, mixed).assumptions
+    (said,) = allocate_traces(FIRST, mixed).assumptions
     assert said == "step times of d, the profile's drafter, hold for tiny:eagle too"
 
 
@@ -299,3 +311,38 @@ def test_a_folder_of_files_that_cannot_be_read_says_why_of_each(tmp_path: Path) 
     with pytest.raises(InputError, match=r"left out: .*a\.parquet") as caught:
         read_traces(tmp_path)
     assert caught.value.place == str(tmp_path)
+
+
+def test_each_trace_is_put_under_the_profile_of_its_own_drafter(logs: dict[str, Trace]) -> None:
+    own = {name: with_shape(logs[name], drafter=name) for name in "abc"}
+    slow = replace(PROFILE, drafter="b", baseline_seconds=0.02, verify_seconds=(0.02, 0.022, 0.024, 0.06))
+    found = allocate_traces({"a": replace(PROFILE, drafter="a"), "b": slow}, own, n_resamples=50)
+    for row, profile in zip(found.rows, (PROFILE, slow), strict=True):
+        assert row.source is not None
+        expected = allocate_traces(profile, {row.source: own[row.source]}, n_resamples=50).best
+        assert (row.source, row.cycle_seconds, row.speedup) == (
+            expected.source,
+            expected.cycle_seconds,
+            pytest.approx(expected.speedup),
+        )
+        assert row.speedup_lo is not None and row.speedup_hi is not None
+        assert row.speedup_lo < row.speedup < row.speedup_hi
+    assert "provenance, drafter: found 'c', wanted one with a profile: a, b" in found.warnings[0]
+    assert not any("hold for" in said for said in found.assumptions)
+    mixed = allocate_traces({"a": replace(PROFILE, drafter="a"), "b": replace(slow, device="gpu")}, own)
+    assert "profiles differ in device: cpu, gpu" in mixed.warnings
+
+
+def test_a_folder_of_profiles_is_read_by_drafter(tmp_path: Path) -> None:
+    for name in "ab":
+        replace(PROFILE, drafter=name).write(tmp_path / f"{name}.json")
+    assert read_profiles(tmp_path / "a.json") == replace(PROFILE, drafter="a")
+    read = read_profiles(tmp_path)
+    assert isinstance(read, dict) and {name: one.drafter for name, one in read.items()} == {"a": "a", "b": "b"}
+    PROFILE.write(tmp_path / "c.json")
+    replace(PROFILE, drafter="a").write(tmp_path / "d.json")
+    with pytest.raises(InputError, match=r"d\.json: found drafter 'a' a second time"):
+        read_profiles(tmp_path)
+    (tmp_path / "none").mkdir()
+    with pytest.raises(InputError, match="0 .json files"):
+        read_profiles(tmp_path / "none")

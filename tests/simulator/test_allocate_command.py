@@ -66,6 +66,16 @@ def test_allocate_prints_the_contract_s_keys(files: Path) -> None:
     assert result["convention"]
 
 
+def test_allocate_takes_a_folder_of_profiles_one_a_drafter(files: Path, tmp_path: Path) -> None:
+    profile = CostProfile.read(files / "p.json")
+    replace(profile, drafter="d").write(tmp_path / "d.json")
+    replace(profile, drafter="another", baseline_seconds=1.0).write(tmp_path / "another.json")
+    asked = ("allocate", "--traces", files / "logs", "--profile")
+    own, one = run_json(*asked, tmp_path), run_json(*asked, files / "p.json")
+    assert own["rows"] == one["rows"]
+    assert len(own["assumptions"]) == len(one["assumptions"]) - 1  # that its times hold for d
+
+
 def test_a_figure_is_written_on_request(files: Path, tmp_path: Path) -> None:
     asked = ("allocate", "--profile", files / "p.json", "--traces", files / "logs", "--figure")
     run_json(*asked, tmp_path / "front.svg")

@@ -47,6 +47,19 @@ def test_parallel_heads_cost_the_same_at_every_depth_behind_the_serial_steps(dep
     assert PROFILE.draft_seconds(depth) == pytest.approx(milliseconds / 1000)
 
 
+@pytest.mark.parametrize(("depth", "milliseconds"), [(0, 0), (1, 6), (2, 7), (3, 9), (7, 9)])
+def test_what_any_draft_costs_comes_once_on_top_of_its_steps(depth: int, milliseconds: float) -> None:
+    first = replace(PROFILE, draft_fixed_seconds=0.005)
+    assert first.draft_seconds(depth) == pytest.approx(milliseconds / 1000)
+    serial = replace(first, draft_parallel_seconds=0.0)
+    assert serial.draft_seconds(depth) == pytest.approx(depth * 0.001 + (0.005 if depth else 0.0))
+
+
+def test_a_profile_without_the_cost_of_any_draft_is_read_as_one_that_spreads_it() -> None:
+    bare = {name: value for name, value in PROFILE.to_json().items() if name != "draft_fixed_seconds"}
+    assert CostProfile.from_json(bare) == PROFILE
+
+
 def test_without_parallel_heads_every_depth_is_a_serial_step() -> None:
     serial = replace(PROFILE, draft_parallel_seconds=0.0)
     assert serial.draft_seconds(7) == pytest.approx(0.007)
@@ -78,6 +91,7 @@ def test_a_negative_depth_is_refused() -> None:
         ("baseline_seconds", "fast"),
         ("draft_serial_seconds", -1),
         ("draft_parallel_seconds", True),
+        ("draft_fixed_seconds", -1),
         ("other_seconds", float("inf")),
         ("serial_steps", 1.5),
         ("serial_steps", -1),

@@ -20,6 +20,7 @@ TIMES = (
     "draft_serial_seconds",
     "draft_parallel_seconds",
     "other_seconds",
+    "draft_fixed_seconds",
     "layer_seconds",
     "head_seconds",
 )
@@ -46,13 +47,16 @@ class CostProfile:
     verify_seconds : tuple of float
         Time of one verification forward at each of them, > 0.
     draft_serial_seconds : float
-        One serial draft step.
+        One serial draft step: what a further one adds.
     draft_parallel_seconds : float
         All parallel heads, once; 0 when the drafter has none.
     serial_steps : int
         Serial steps before the parallel heads take over; without parallel heads every depth is a serial step.
     other_seconds : float
         The rest of a cycle (accepting, cache, bookkeeping).
+    draft_fixed_seconds : float
+        What any draft costs on top of its steps: its first step also takes in the tokens accepted before. 0 in profiles
+        that spread it over the steps.
     serial_layers, parallel_heads : int, optional
         Layers of the serial step and number of parallel heads that the draft times hold for.
     layer_seconds, head_seconds : float, optional
@@ -79,6 +83,7 @@ class CostProfile:
     draft_parallel_seconds: float
     serial_steps: int
     other_seconds: float
+    draft_fixed_seconds: float = 0.0
     serial_layers: int | None = None
     layer_seconds: float | None = None
     parallel_heads: int | None = None
@@ -90,7 +95,13 @@ class CostProfile:
         for name in ("target", "drafter", "device", "dtype"):
             if not isinstance(getattr(self, name), str):
                 raise InputError(name, repr(getattr(self, name)), "text")
-        for name in ("draft_serial_seconds", "draft_parallel_seconds", "other_seconds", "baseline_seconds"):
+        for name in (
+            "draft_serial_seconds",
+            "draft_parallel_seconds",
+            "draft_fixed_seconds",
+            "other_seconds",
+            "baseline_seconds",
+        ):
             value, positive = getattr(self, name), name == "baseline_seconds"
             if not _is_number(value) or value < 0 or (positive and value == 0):
                 raise InputError(name, repr(value), f"seconds {'above' if positive else 'of at least'} 0")
@@ -140,12 +151,18 @@ class CostProfile:
         return float(np.interp(nodes, self.verify_nodes, self.verify_seconds))
 
     def draft_seconds(self, depth: int) -> float:
-        """Time of drafting to `depth`, in seconds: serial steps, then the parallel heads once if deeper."""
+        """Time of drafting to `depth`, in seconds: serial steps, then the parallel heads once if deeper.
+
+        Drafting nothing takes no time; anything else `draft_fixed_seconds` too.
+        """
         if depth < 0:
             raise InputError("depth", depth, "at least 0")
+        if depth == 0:
+            return 0.0
         if depth <= self.serial_steps or self.draft_parallel_seconds == 0:
-            return depth * self.draft_serial_seconds
-        return self.serial_steps * self.draft_serial_seconds + self.draft_parallel_seconds
+            return self.draft_fixed_seconds + depth * self.draft_serial_seconds
+        steps = self.serial_steps * self.draft_serial_seconds
+        return self.draft_fixed_seconds + steps + self.draft_parallel_seconds
 
     def cycle_seconds(self, depth: int, nodes: float) -> float:
         """Time of one cycle, in seconds: draft to `depth`, verify `nodes` tokens (root included), the rest.

@@ -46,7 +46,7 @@ FAMILY: dict[str, dict[str, Any]] = {
 """The embedded drafters. Few heads with vocabulary matrices of their own, since those are most of the weights."""
 
 
-def _sweep() -> Iterator[tuple[str, dict[str, Any]]]:
+def _published() -> Iterator[tuple[str, dict[str, Any]]]:
     for serial in range(1, 8):
         yield f"serial{serial}", dict(serial_steps=serial, parallel_heads=7 - serial)
     for layers in (1, 3):
@@ -55,8 +55,13 @@ def _sweep() -> Iterator[tuple[str, dict[str, Any]]]:
         yield f"blocks{blocks}", dict(head_blocks=blocks)
     for positions in (3, 5, 9):
         yield f"positions{positions}", dict(parallel_heads=positions - 2)
-    for serial in range(1, 7):
-        yield f"apart{serial}", dict(serial_steps=serial, parallel_heads=7 - serial, detach_heads=True)
+
+
+def _sweep() -> Iterator[tuple[str, dict[str, Any]]]:
+    yield from _published()
+    for name, changes in _published():
+        if changes.get("parallel_heads") != 0:  # without heads there is nothing to keep apart
+            yield f"apart{name.removeprefix('serial')}", changes | dict(detach_heads=True)
     yield "deep7", dict(serial_steps=7, parallel_heads=0, serial_layers=3)
     adamw = dict(optimizer="adamw", muon_rate=None, rate=2e-3)
     yield "adamw2", adamw
@@ -65,7 +70,7 @@ def _sweep() -> Iterator[tuple[str, dict[str, Any]]]:
 
 SWEEP: dict[str, dict[str, Any]] = {name: _HYBRID | changes for name, changes in _sweep()}
 """Head allocations, trained as published: 1 to 7 serial ones of 7 positions; around 2 of 7, other depths and numbers of
-heads. `apart`: 1 to 6 serial ones with heads whose losses leave the serial part alone. `deep`: no heads, three layers.
+heads. `apart`: the same with heads whose losses leave the serial part alone. `deep`: no heads, three layers.
 `adamw`: whether that is the optimizer's doing."""
 
 
