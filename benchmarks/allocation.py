@@ -1,8 +1,9 @@
 """The head allocations of a sweep side by side: tau, the change against one of them, rates by position, draft times.
 
-Run: python benchmarks/allocation.py traces/sweep/greedy [traces/sweep/t1] [--base serial2] [--figure FILE]. One row a
-trace: tau with its 95 % interval, the difference from the base paired by prompt, conditional rates, and the median time
-of drafting (of real runs). A table a folder on stdout, in Markdown; with --json one JSON object.
+Run: python benchmarks/allocation.py traces/sweep/greedy [traces/apart/greedy …] [--base NAME …] [--figure FILE]. One
+row a trace: tau with its 95 % interval, the difference from the base (the first that the folder has) paired by prompt,
+conditional rates, and the median time of drafting (of real runs). A table a folder on stdout, in Markdown; with --json
+one JSON object. The figure has a panel for each name of a folder, and a colour for each name of what that is in.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ import typer
 
 from gumiho_simulator.figure_file import check_figure, write_figure
 from gumiho_simulator.intervals import tau_interval
-from gumiho_simulator.plots import BLUE
+from gumiho_simulator.plots import BLUE, GREEN, GREY, ORANGE
 from gumiho_simulator.sample_size import compare
 from gumiho_theory import Trace
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+SERIES = ((BLUE, "o"), (ORANGE, "s"), (GREEN, "D"), (GREY, "^"))
 SHAPE = ("serial_steps", "serial_layers", "parallel_heads", "head_blocks")
 
 
@@ -81,45 +83,79 @@ def markdown(rows: list[Row], base: str) -> str:
     return "\n".join(lines)
 
 
-def draw(groups: dict[str, list[Row]], figure: Figure) -> None:
-    """Draw tau by allocation, with intervals: a panel a folder."""
-    axes = figure.subplots(1, len(groups), sharey=True, squeeze=False)[0]
-    for ax, (title, rows) in zip(axes, groups.items(), strict=True):
-        upwards = rows[::-1]
-        tau = np.array([row.tau for row in upwards])
-        low, high = np.array([row.tau_interval for row in upwards]).T
-        ax.errorbar(tau, range(len(rows)), xerr=[tau - low, high - tau], fmt="o", color=BLUE, capsize=2.5, ms=4.5)
-        names = [f"{row.name}: {row.shape[0]} serial + {row.shape[2]} parallel" for row in upwards]
-        ax.set_yticks(range(len(rows)), names)
+def label(shape: tuple[int, ...], usual: tuple[int, ...]) -> str:
+    """Return an allocation in words: its positions, and what else is not as usual."""
+    serial, layers, parallel, blocks = shape
+    text = f"{serial} serial + {parallel} parallel"
+    if layers != usual[1]:
+        text += f", {layers} {'layer' if layers == 1 else 'layers'}"
+    if blocks != usual[3] and parallel:
+        text += f", {blocks} {'block' if blocks == 1 else 'blocks'}"
+    return text
+
+
+def draw(groups: dict[Path, list[Row]], usual: tuple[int, ...], figure: Figure) -> None:
+    """Draw tau by allocation, with intervals."""
+    panels = list(dict.fromkeys(folder.name for folder in groups))
+    ways = list(dict.fromkeys(folder.parent.name for folder in groups))
+    shapes = list({row.shape for rows in groups.values() for row in rows})
+    # By what is not as usual, then by positions: layers, blocks, length of the chain.
+    shapes.sort(key=lambda at: (at[1] != usual[1], at[3] != usual[3], at[0] + at[2] != usual[0] + usual[2], at))
+    axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    for folder, rows in groups.items():
+        ax, way = axes[panels.index(folder.name)], ways.index(folder.parent.name)
+        height = [-shapes.index(row.shape) - 0.24 * (way - (len(ways) - 1) / 2) for row in rows]
+        tau = np.array([row.tau for row in rows])
+        low, high = np.array([row.tau_interval for row in rows]).T
+        colour, marker = SERIES[way % len(SERIES)]
+        ax.errorbar(
+            tau,
+            height,
+            xerr=[tau - low, high - tau],
+            fmt=marker,
+            color=colour,
+            capsize=2.5,
+            ms=4.5,
+            label=folder.parent.name,
+        )
+        ax.set_title(f"{folder.name}, {rows[0].prompts} prompts", fontsize=10.5)
+    axes[0].set_yticks([-place for place in range(len(shapes))], [label(shape, usual) for shape in shapes])
+    for ax in axes:
         ax.grid(axis="x")
-        ax.set_title(f"{title}, {rows[0].prompts} prompts", fontsize=10.5)
+    if len(ways) > 1:
+        drawn = axes[0].get_legend_handles_labels()
+        figure.legend(*drawn, loc="upper left", ncols=2, frameon=False, fontsize=9.5, columnspacing=1.0)
     figure.supxlabel("tau of the whole chain (bonus included, micro; 95 % over prompts)", fontsize=10.5)
 
 
 def main(
     folders: Annotated[list[Path], typer.Argument(help="Folders of cycle traces, one an allocation.")],
-    base: str = "serial2",
+    base: Annotated[list[str] | None, typer.Option(help="Names to compare with; of a folder the first it has.")] = None,
     figure: Annotated[Path | None, typer.Option(help="Draw tau here.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Sum the sweep up."""
     if figure is not None:
         check_figure(figure)
-    groups = {}
+    base = base or ["serial2", "apart2"]
+    groups, bases = {}, {}
     for folder in folders:
         traces = {path.stem: Trace.read(path) for path in sorted(folder.glob("*.parquet"))}
-        if base not in traces:
+        bases[folder] = next((name for name in base if name in traces), "")
+        if not bases[folder]:
             raise typer.BadParameter(
-                f"{folder}: found {', '.join(traces) or 'no trace'}, wanted {base}.parquet among them"
+                f"{folder}: found {', '.join(traces) or 'no trace'}, wanted one of {', '.join(base)} among them"
             )
-        groups[folder.name] = [row_of(name, trace, traces[base]) for name, trace in traces.items()]
+        groups[folder] = [row_of(name, trace, traces[bases[folder]]) for name, trace in traces.items()]
     if figure is not None:
-        size = (2.6 + 2.6 * len(groups), 0.27 * max(map(len, groups.values())) + 1.1)
-        write_figure(figure, size, lambda drawn: draw(groups, drawn))
+        panels = len({folder.name for folder in folders})
+        shapes = len({row.shape for rows in groups.values() for row in rows})
+        usual = next(row.shape for row in groups[folders[0]] if row.name == bases[folders[0]])
+        write_figure(figure, (2.6 + 2.6 * panels, 0.3 * shapes + 1.1), lambda drawn: draw(groups, usual, drawn))
     if as_json:
-        print(json.dumps({name: [asdict(row) for row in rows] for name, rows in groups.items()}))
+        print(json.dumps({str(folder): [asdict(row) for row in rows] for folder, rows in groups.items()}))
     else:
-        print("\n\n".join(markdown(rows, base) for rows in groups.values()))
+        print("\n\n".join(markdown(rows, bases[folder]) for folder, rows in groups.items()))
 
 
 if __name__ == "__main__":
