@@ -179,10 +179,10 @@ def cost(
     """
     if (output is None) != (baseline_ms is None):
         raise InputError("options", "one of -o and --baseline-ms", "both or neither")
-    from gumiho_theory.files import check_not_input
+    from gumiho_theory.files import check_output
 
     if output is not None:
-        check_not_input(output, files)
+        check_output(output, files)
     profiles = [path for path in files if path.suffix.lower() == ".json"]
     if profiles:
         if len(files) > 1 or output is not None:

@@ -31,9 +31,9 @@ def calibrate(
     from gumiho_simulator.calibrate import calibrate as calibrate_log
     from gumiho_simulator.figure_file import check_figure
     from gumiho_theory import EveryPositionLog
-    from gumiho_theory.files import check_not_input
+    from gumiho_theory.files import check_output
 
-    check_not_input(output, [log])
+    check_output(output, [log])
     if figure is not None:
         check_figure(figure)
     made = calibrate_log(EveryPositionLog.read(log), kind)

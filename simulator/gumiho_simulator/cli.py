@@ -148,9 +148,9 @@ def tree(
     """
     from gumiho_simulator.in_sample import made_from
     from gumiho_theory import StaticTree, Trace, rank_rates
-    from gumiho_theory.files import check_not_input
+    from gumiho_theory.files import check_output
 
-    check_not_input(output, [file])
+    check_output(output, [file])
     trace = Trace.read(file)
     counted = rank_rates(trace, ranks)
     best = StaticTree.best(counted.rates, nodes)
@@ -191,9 +191,9 @@ def fit(
     """
     from gumiho_simulator.fit import fit as fit_log
     from gumiho_simulator.summary import read_log
-    from gumiho_theory.files import check_not_input
+    from gumiho_theory.files import check_output
 
-    check_not_input(output, [file])
+    check_output(output, [file])
     with warnings_as_lines():
         log = read_log(file)
     fitted = fit_log(log, model)

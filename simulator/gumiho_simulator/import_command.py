@@ -28,9 +28,9 @@ def import_traces(
     """
     from gumiho_simulator.importers import import_logs
     from gumiho_theory import Trace
-    from gumiho_theory.files import check_not_input, write_json
+    from gumiho_theory.files import check_output, write_json
 
-    check_not_input(output, files)
+    check_output(output, files)
     reading = import_logs(files, form)
     log = reading.log
     counts = log.counts_by_prompt() if isinstance(log, Trace) else log

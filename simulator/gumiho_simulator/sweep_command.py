@@ -31,10 +31,10 @@ def sweep(
     """
     from gumiho_simulator.sweep import Grid
     from gumiho_simulator.sweep import sweep as run
-    from gumiho_theory.files import check_not_input
+    from gumiho_theory.files import check_output
 
     asked = Grid.read(grid)
-    check_not_input(output, [grid, *asked.models, *asked.profiles])
+    check_output(output, [grid, *asked.models, *asked.profiles])
     with _progress(asked.cells) as progress:
         try:
             done = run(asked, output, jobs=jobs, scheduler=scheduler, resume=resume, progress=progress)

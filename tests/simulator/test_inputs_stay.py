@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from gumiho_simulator.cli import register
 from gumiho_simulator.fit import fit
 from gumiho_theory import InputError, Trace
-from gumiho_theory.files import check_not_input
+from gumiho_theory.files import check_output
 
 
 @pytest.fixture
@@ -23,19 +23,18 @@ def run() -> Callable[..., object]:
     return lambda *words: CliRunner().invoke(app, [str(word) for word in words], catch_exceptions=False)
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("fit", "trace.parquet", "-o", "trace.parquet"),
-        ("tree", "trace.parquet", "-o", "trace.parquet"),
-        ("calibrate", "trace.parquet", "-o", "trace.parquet"),
-        ("cost", "trace.parquet", "--baseline-ms", "10", "-o", "trace.parquet"),
-        ("sweep", "grid.json", "-o", "grid.json"),
-        ("sweep", "grid.json", "-o", "model.json"),
-        ("traces", "import", "trace.parquet", "-o", "trace.parquet"),
-    ],
-    ids=lambda words: " ".join(words[:2]) + f" to {words[-1]}",
-)
+COMMANDS = [
+    ("fit", "trace.parquet", "-o", "trace.parquet"),
+    ("tree", "trace.parquet", "-o", "trace.parquet"),
+    ("calibrate", "trace.parquet", "-o", "trace.parquet"),
+    ("cost", "trace.parquet", "--baseline-ms", "10", "-o", "trace.parquet"),
+    ("sweep", "grid.json", "-o", "grid.json"),
+    ("sweep", "grid.json", "-o", "model.json"),
+    ("traces", "import", "trace.parquet", "-o", "trace.parquet"),
+]
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(words[:2]) + f" to {words[-1]}")
 def test_an_input_is_never_written_over(
     words: tuple[str, ...], run: Callable[..., object], trace: Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -49,14 +48,34 @@ def test_an_input_is_never_written_over(
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
+@pytest.mark.parametrize("words", [one for one in COMMANDS if one[0] != "sweep"], ids=lambda words: words[0])
+@pytest.mark.parametrize(
+    ("output", "found"),
+    [("none/made", "no folder 'none'"), (".", "a folder or a device"), ("x" * 300, "File name too long")],
+    ids=["no folder", "a folder", "too long"],
+)
+def test_a_place_that_cannot_be_written_is_refused_before_anything_is_read(
+    words: tuple[str, ...],
+    output: str,
+    found: str,
+    run: Callable[..., object],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)  # where there is no log either, which nobody comes to see
+    with pytest.raises(InputError, match=f": found .*{found}"):
+        run(*words[:-1], output)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_link_to_an_input_is_that_input_and_other_files_are_free(tmp_path: Path) -> None:
     (tmp_path / "log").write_text("a")
     (tmp_path / "link").symlink_to(tmp_path / "log")
     with pytest.raises(InputError, match="not one of the inputs"):
-        check_not_input(tmp_path / "link", [tmp_path / "log"])
+        check_output(tmp_path / "link", [tmp_path / "log"])
     (tmp_path / "old").write_text("b")
     for free in ("old", "new"):
-        check_not_input(tmp_path / free, [tmp_path / "log", tmp_path / "missing"])
+        check_output(tmp_path / free, [tmp_path / "log", tmp_path / "missing"])
 
 
 @pytest.mark.parametrize("published", [[], ["--no-published"]])

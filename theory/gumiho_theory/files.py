@@ -14,6 +14,7 @@ from gumiho_theory.errors import InputError
 PathLike = str | os.PathLike[str]
 
 MAX_JSON_BYTES = 64 * 2**20
+_WRITABLE = "a file that can be written in an existing folder"
 
 
 def reason(error: BaseException) -> str:
@@ -52,15 +53,15 @@ def write_atomically(path: PathLike, write: Callable[[BinaryIO], object]) -> Non
         finally:
             temporary.unlink(missing_ok=True)
     except OSError as error:
-        raise InputError(path, reason(error), "a file that can be written in an existing folder") from error
+        raise InputError(path, reason(error), _WRITABLE) from error
     except ValueError as error:
         if isinstance(error, InputError) or "\0" not in str(path):
             raise
         raise InputError(repr(path), "a null character", "a usable file name") from error
 
 
-def check_not_input(output: PathLike, inputs: Iterable[PathLike]) -> None:
-    """Refuse to write over what is read; raises InputError.
+def check_output(output: PathLike, inputs: Iterable[PathLike]) -> None:
+    """Refuse, before any work, a file that cannot be written or that is read; nothing is touched.
 
     Parameters
     ----------
@@ -68,9 +69,24 @@ def check_not_input(output: PathLike, inputs: Iterable[PathLike]) -> None:
         What is to be written.
     inputs : iterable of path-like
         What is read; those that do not exist are for the reader to name.
+
+    Raises
+    ------
+    InputError
+        Its folder is not there or cannot be written to, it is a folder or a device, or one of the inputs.
     """
-    if os.path.exists(output) and any(os.path.exists(path) and os.path.samefile(path, output) for path in inputs):
-        raise InputError("--output", str(output), "a file that is not one of the inputs")
+    try:
+        target = Path(os.path.realpath(output))
+        if not target.parent.is_dir():
+            raise InputError(output, f"no folder {target.parent.name!r}", _WRITABLE)
+        if target.exists() and not target.is_file():
+            raise InputError(output, "a folder or a device", "a file that can be written")
+        if not os.access(target.parent, os.W_OK | os.X_OK):
+            raise InputError(output, "a folder without permission to write", _WRITABLE)
+        if target.exists() and any(os.path.exists(path) and os.path.samefile(path, target) for path in inputs):
+            raise InputError("--output", str(output), "a file that is not one of the inputs")
+    except OSError as error:
+        raise InputError(output, reason(error), _WRITABLE) from error
 
 
 def write_json(path: PathLike, value: Mapping[str, Any]) -> None:
