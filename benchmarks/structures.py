@@ -24,13 +24,14 @@ from gumiho_decoder.commands import load_pair
 from gumiho_decoder.config import GenerationConfig
 from gumiho_decoder.drafters.base import DraftOptions
 from gumiho_decoder.loop import generate, plain
-from gumiho_decoder.prompts import read_prompts
+from gumiho_decoder.prompts import read_prompts, spread
 from gumiho_decoder.recorder import Recorder, environment
+from gumiho_decoder.resampling import speedup_interval
 from gumiho_theory import InputError, Structure
 
 CHAINS = tuple(f"chain:{length}" for length in range(1, 8))
 TREES = ((8, 3), (16, 5), (32, 8), (60, 10))
-RESAMPLES = 4000
+RESAMPLES = 4000  # of the loss
 
 
 def grid(drafter) -> list[str]:
@@ -47,11 +48,17 @@ def grid(drafter) -> list[str]:
     return made
 
 
-def ratio(plain_seconds: np.ndarray, seconds: np.ndarray) -> dict[str, float]:
-    """Return the ratio of two sums over the same prompts, and its 95 % interval."""
-    draws = np.random.default_rng(0).integers(len(seconds), size=(RESAMPLES, len(seconds)))
-    low, high = np.quantile(plain_seconds[draws].sum(1) / seconds[draws].sum(1), (0.025, 0.975)).tolist()
-    return {"ratio": float(plain_seconds.sum() / seconds.sum()), "lo": low, "hi": high}
+def ratio(plain_seconds: np.ndarray, seconds: np.ndarray) -> dict[str, float | None]:
+    """Return the ratio of two sums over the same prompts, and its 95 % interval; None of a single prompt."""
+    alike = np.ones(len(seconds))  # the same tokens
+    limits = speedup_interval(np.stack([alike, seconds, alike, plain_seconds], axis=1)) or (None, None)
+    return {"ratio": float(plain_seconds.sum() / seconds.sum()), "lo": limits[0], "hi": limits[1]}
+
+
+def spelt(found: dict[str, float | None]) -> str:
+    """Return a ratio as text."""
+    limits = "" if found["lo"] is None else f" [{found['lo']:.2f}, {found['hi']:.2f}]"
+    return f"{found['ratio']:.2f}x{limits}"
 
 
 def loss_of(auto: np.ndarray, others: np.ndarray) -> dict[str, float]:
@@ -80,8 +87,9 @@ def main(
     torch.set_num_threads(threads)
     target, heads = load_pair("tiny", drafter)
     chosen = read_prompts(str(prompts))
-    step = max(2, len(chosen) // limit)
-    texts, others = ([target.encode(p.turns[0]) for p in chosen[at::step]][:limit] for at in (0, step // 2))
+    timed = spread(range(len(chosen)), min(limit, len(chosen) // 2 or 1))
+    texts = [target.encode(chosen[index].turns[0]) for index in timed]
+    others = [target.encode(chosen[index].turns[0]) for index in range(len(chosen)) if index not in timed]
     structures = grid(heads)
     picked = choose(target, heads, others, GenerationConfig(max_new_tokens)) if auto else None
     own = [] if picked is None else [str(picked.structure)]
@@ -104,7 +112,7 @@ def main(
         whole, decoding = (ratio(a, b) for a, b in zip(seconds["plain"], seconds[name], strict=True))
         tau = recorders[name].trace({}).tau()
         rows.append({"structure": name, "tau": tau, "speedup": whole, "decoding": decoding, "auto": name in own})
-        shown = "  ".join(f"{r['ratio']:.2f}x [{r['lo']:.2f}, {r['hi']:.2f}]" for r in (whole, decoding))
+        shown = "  ".join(spelt(one) for one in (whole, decoding))
         print(f"{name:46} tau {tau:.2f}  {shown}{' <- auto' * (name in own)}", file=sys.stderr)
     result = {"drafter": drafter, "prompts": len(texts), "threads": torch.get_num_threads(), "rows": rows}
     if picked is not None:

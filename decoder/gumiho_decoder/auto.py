@@ -20,7 +20,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from gumiho_decoder.bench_rows import interval as limits
 from gumiho_decoder.config import GenerationConfig
 from gumiho_decoder.drafters.base import DraftOptions
 from gumiho_decoder.drafters.growth import TreeDrafter
@@ -28,6 +27,7 @@ from gumiho_decoder.loop import plain
 from gumiho_decoder.measure import DEPTH, NODES, Bench, device_name, interleaved, measure
 from gumiho_decoder.places import accepted_lengths, batches, most_places
 from gumiho_decoder.prompts import spread
+from gumiho_decoder.resampling import interval
 from gumiho_decoder.speed import busy
 from gumiho_decoder.target import Target
 from gumiho_theory import ChainStructure, CostProfile, DynamicTree, InputError, Structure
@@ -203,7 +203,7 @@ def _tau(counts: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def _interval(counts: NDArray[np.int64], factor: float) -> tuple[float, float] | None:
-    found = limits(counts, lambda sums: _tau(sums) * factor, counts[:, 1])
+    found = interval(counts, lambda sums: _tau(sums) * factor, counts[:, 1])
     return None if found is None else (max(0.0, found[0]), found[1])
 
 

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gumiho_decoder.bench import VERDICTS, Turn
+from gumiho_decoder.resampling import interval, speedup, speedup_interval
 from gumiho_theory import Trace
 
-FloatArray = NDArray[np.float64]
-
 CONVENTION = "micro, bonus included, complete cycles"
-RESAMPLES = 2000
-LEVEL = 0.95
-_NUMBERS = 4_000_000  # resampled numbers held in memory at once
 
 
 def summed_up(trace: Trace, turns: Sequence[Turn], first: int) -> dict[str, Any]:
@@ -93,55 +89,8 @@ def speedup_over(turns: Sequence[Turn], other: str, name: str) -> dict[str, floa
         sums[prompts[turn.prompt_id]] += turn.tokens, turn.seconds, *beside
     if not prompts:
         return dict.fromkeys((name, f"{name}_lo", f"{name}_hi"))
-    limits = interval(sums, _ratio, sums[:, 1])
-    low, high = (None, None) if limits is None else (max(0.0, limits[0]), limits[1])
-    return {name: float(_ratio(sums.sum(axis=0, keepdims=True))[0]), f"{name}_lo": low, f"{name}_hi": high}
-
-
-def _ratio(sums: FloatArray) -> FloatArray:
-    tokens, seconds, other_tokens, other_seconds = sums.T
-    return (tokens / seconds) / (other_tokens / other_seconds)
-
-
-def interval(
-    sums: FloatArray, statistic: Callable[[FloatArray], FloatArray], weights: FloatArray
-) -> tuple[float, float] | None:
-    """Return the 95 % limits of a statistic of sums over prompts: whole prompts resampled.
-
-    Percentile limits of few prompts are too narrow: they are stretched about the estimate by sqrt(n / (n - 1)) t / z,
-    n being Kish's effective number of prompts. `gumiho traces show` does the same.
-
-    Parameters
-    ----------
-    sums : float array [G, K]
-        Of each prompt.
-    statistic : callable
-        From sums over prompts [B, K] to values [B].
-    weights : float array [G]
-        What a prompt counts.
-
-    Returns
-    -------
-    tuple of float or None
-        None for a single prompt.
-    """
-    from scipy.stats import norm, t
-
-    prompts = len(sums)
-    if prompts < 2:
-        return None
-    generator = np.random.default_rng(0)
-    batch = max(1, _NUMBERS // sums.size)
-    draws = [
-        statistic(sums[generator.integers(prompts, size=(min(batch, RESAMPLES - done), prompts))].sum(axis=1))
-        for done in range(0, RESAMPLES, batch)
-    ]
-    tail = (1 - LEVEL) / 2
-    low, high = np.quantile(np.concatenate(draws), (tail, 1 - tail))
-    estimate = float(statistic(sums.sum(axis=0, keepdims=True))[0])
-    n = max(2.0, float(weights.sum()) ** 2 / float((weights**2).sum()))
-    factor = float(np.sqrt(n / (n - 1)) * t.ppf(1 - tail, n - 1) / norm.ppf(1 - tail))
-    return estimate + factor * (float(low) - estimate), estimate + factor * (float(high) - estimate)
+    low, high = speedup_interval(sums) or (None, None)
+    return {name: float(speedup(sums.sum(axis=0))), f"{name}_lo": low, f"{name}_hi": high}
 
 
 def lossless(turns: Sequence[Turn]) -> dict[str, int] | None:

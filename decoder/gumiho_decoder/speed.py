@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from gumiho_decoder.loop import Generation
-
-RESAMPLES = 2000
+from gumiho_decoder.resampling import speedup_interval
 
 
 def speed(outputs: Sequence[Any]) -> dict[str, Any]:
@@ -41,16 +40,12 @@ def _rate(made: Sequence[Generation]) -> float:
 
 def _interval(pairs: Sequence[tuple[str, Generation, Generation]]) -> list[float] | None:
     prompts = sorted({pair[0] for pair in pairs})
-    if len(prompts) < 2:
-        return None
     sums = np.zeros((len(prompts), 4))
     for prompt, ours, theirs in pairs:
         row = len(ours.token_ids), ours.seconds, len(theirs.token_ids), theirs.seconds
         sums[prompts.index(prompt)] += row
-    chosen = np.random.default_rng(0).integers(len(prompts), size=(RESAMPLES, len(prompts)))
-    tokens, seconds, plain_tokens, plain_seconds = sums[chosen].sum(axis=1).T
-    ratios = (tokens / seconds) / (plain_tokens / plain_seconds)
-    return [float(x) for x in np.quantile(ratios, (0.025, 0.975))]
+    found = speedup_interval(sums)
+    return None if found is None else list(found)
 
 
 def busy() -> str | None:
