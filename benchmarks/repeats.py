@@ -14,7 +14,7 @@ import typer
 
 from gumiho_decoder.config import GenerationConfig
 from gumiho_decoder.loop import plain
-from gumiho_decoder.prompts import read_prompts
+from gumiho_decoder.prompts import read_prompts, spread
 from gumiho_decoder.recorder import environment
 from gumiho_decoder.target import load_target
 
@@ -24,8 +24,7 @@ PROMPTS = Path(__file__).parent / "prompts" / "measured.jsonl"
 def main(prompts: Path = PROMPTS, limit: int = 40, max_new_tokens: int = 128, seed: int = 0) -> None:
     """Write and count."""
     target = load_target("tiny")
-    chosen = read_prompts(str(prompts))
-    texts = [target.encode(p.turns[0]) for p in chosen[:: max(1, len(chosen) // limit)]][:limit]
+    texts = [target.encode(p.turns[0]) for p in spread(read_prompts(str(prompts)), limit)]
     rows = []
     for temperature in (0.0, 1.0):
         counts = []

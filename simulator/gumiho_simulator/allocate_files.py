@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from gumiho_theory import CostProfile, InputError, Trace
+from gumiho_theory.files import reason
 
 _MOST = 1000  # files of a folder
 
@@ -30,14 +31,10 @@ def read_traces(folder: str | os.PathLike[str]) -> tuple[dict[str, Trace], tuple
     InputError
         No such folder, no such file in it, or more than 1000.
     """
-    place = Path(folder)
-    if not place.is_dir():
+    if not os.path.isdir(folder):
         raise InputError(folder, "no folder", "a folder of cycle traces (Parquet)")
-    files = sorted(path for path in place.iterdir() if path.suffix == ".parquet" and path.is_file())
-    if not 1 <= len(files) <= _MOST:
-        raise InputError(folder, f"{len(files)} .parquet files", f"1 to {_MOST} cycle traces")
     traces, warnings = {}, []
-    for path in files:
+    for path in _files(folder, ".parquet", "cycle traces"):
         try:
             traces[path.name] = Trace.read(path)
         except InputError as error:
@@ -65,15 +62,24 @@ def read_profiles(place: str | os.PathLike[str]) -> CostProfile | dict[str, Cost
     InputError
         A file that is no profile, a folder without any or with more than 1000, or two of one drafter.
     """
-    if not Path(place).is_dir():
+    if not os.path.isdir(place):
         return CostProfile.read(place)
-    files = sorted(path for path in Path(place).iterdir() if path.suffix == ".json" and path.is_file())
-    if not 1 <= len(files) <= _MOST:
-        raise InputError(place, f"{len(files)} .json files", f"1 to {_MOST} cost profiles")
     profiles: dict[str, CostProfile] = {}
-    for path in files:
+    read: dict[str, Path] = {}
+    for path in _files(place, ".json", "cost profiles"):
         profile = CostProfile.read(path)
         if profile.drafter in profiles:
-            raise InputError(path, f"drafter {profile.drafter!r} a second time", "one profile a drafter")
-        profiles[profile.drafter] = profile
+            found = f"drafter {profile.drafter!r}, as in {read[profile.drafter].name}"
+            raise InputError(path, found, "one profile a drafter")
+        profiles[profile.drafter], read[profile.drafter] = profile, path
     return profiles
+
+
+def _files(folder: str | os.PathLike[str], suffix: str, what: str) -> list[Path]:
+    try:
+        files = sorted(path for path in Path(folder).iterdir() if path.suffix == suffix and not path.is_dir())
+    except OSError as error:
+        raise InputError(folder, reason(error), f"a folder of {what} that can be read") from error
+    if not 1 <= len(files) <= _MOST:
+        raise InputError(folder, f"{len(files)} {suffix} files", f"1 to {_MOST} {what}")
+    return files

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -154,25 +154,34 @@ def _costs(
     warnings: list[str],
 ) -> dict[str | None, HeadCosts]:
     """Draft times by drafter; one profile's, under None, are for all."""
+    drafters = {str(traces[name].provenance.get("drafter")) for name in shapes}
     if not isinstance(profile, CostProfile):
+        used = {drafter: one for drafter, one in profile.items() if drafter in drafters}
         for key in ("target", "device", "dtype"):
-            values = sorted({str(getattr(one, key)) for one in profile.values()})
+            values = sorted({str(getattr(one, key)) for one in used.values()})
             if len(values) > 1:
-                warnings.append(f"profiles differ in {key}: {', '.join(values)}")
+                warnings.append(f"profiles differ in {key}: {'; '.join(values)}")
         return {drafter: HeadCosts(one) for drafter, one in profile.items()}
     costs = HeadCosts(profile, _profile_layers(profile, traces, shapes, warnings))
-    others = sorted({str(traces[name].provenance.get("drafter")) for name in shapes} - {profile.drafter})
+    others = sorted(drafters - {profile.drafter})
     if others:
-        shown = ", ".join(others[:3]) + (", …" if len(others) > 3 else "")
-        costs.assumptions[f"step times of {profile.drafter}, the profile's drafter, hold for {shown} too"] = None
+        costs.assumptions[f"step times of {profile.drafter}, the profile's drafter, hold for {_few(others)} too"] = None
     return {None: costs}
+
+
+def _few(names: Iterable[object]) -> str:
+    shown = [str(name) for name in names]
+    return ", ".join(shown[:3]) + (", …" if len(shown) > 3 else "")
 
 
 def _of(costs: Mapping[str | None, HeadCosts], trace: Trace) -> HeadCosts:
     drafter = trace.provenance.get("drafter")
-    found = costs.get(None) or costs.get(drafter)
+    found = costs.get(None) or (costs.get(drafter) if isinstance(drafter, str) else None)
     if found is None:
-        raise InputError("provenance, drafter", repr(drafter), f"one with a profile: {', '.join(map(str, costs))}")
+        raise InputError("provenance, drafter", repr(drafter), f"one with a profile: {_few(costs)}")
+    target = trace.provenance.get("target")
+    if target != found.profile.target:
+        found.assumptions[f"step times of {found.profile.target}, the profile's target, hold for {target} too"] = None
     return found
 
 

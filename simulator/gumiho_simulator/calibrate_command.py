@@ -35,7 +35,7 @@ def calibrate(
 
     check_output(output, [log])
     if figure is not None:
-        check_figure(figure)
+        check_figure(figure, [log, output])
     made = calibrate_log(EveryPositionLog.read(log), kind)
     made.calibration.write(output)
     if figure is not None:

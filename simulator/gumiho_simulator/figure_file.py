@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gumiho_simulator.plots import style
 from gumiho_theory import InputError
-from gumiho_theory.files import write_atomically
+from gumiho_theory.files import check_output, write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -16,10 +16,14 @@ if TYPE_CHECKING:
 FORMATS = (".svg", ".png", ".pdf")
 
 
-def check_figure(path: Path) -> None:
-    """Refuse a suffix that is none of these formats; InputError names it. Commands call it before long work."""
+def check_figure(path: Path, others: Iterable[Path] = ()) -> None:
+    """Refuse a suffix that is none of these formats, and a place that cannot be written; InputError names it.
+
+    Commands call it before long work. `others` are files that they read or write besides.
+    """
     if path.suffix.lower() not in FORMATS:
         raise InputError("--figure", path.name, "a name that ends in .svg, .png or .pdf")
+    check_output(path, others, "--figure", "a file of its own")
 
 
 def write_figure(path: Path, size: tuple[float, float], draw: Callable[[Figure], object]) -> None:

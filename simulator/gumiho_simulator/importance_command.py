@@ -26,7 +26,7 @@ def importance(
     from gumiho_theory import EveryPositionLog
 
     if figure is not None:
-        check_figure(figure)
+        check_figure(figure, [log])
     found = of_positions(EveryPositionLog.read(log), length, seed)
     if figure is not None:
         from gumiho_simulator.importance_plot import write_importance

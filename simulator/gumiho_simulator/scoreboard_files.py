@@ -12,7 +12,7 @@ from gumiho_simulator.json_output import plain
 from gumiho_simulator.scoreboard import Scoreboard
 from gumiho_simulator.scoreboard_rows import ScoreRow, ScoreSummary
 from gumiho_theory import EveryPositionLog, InputError, Trace
-from gumiho_theory.files import write_atomically, write_json
+from gumiho_theory.files import check_output, write_atomically, write_json
 
 _MOST_FILES = 1000
 SCHEMA = "gumiho.scoreboard/1"
@@ -82,20 +82,24 @@ def write_scoreboard(board: Scoreboard, path: Path) -> tuple[Path, Path]:
     InputError
         Another suffix, or a file that cannot be written.
     """
-    check_output(path)
-    table, whole = path.with_suffix(".csv"), path.with_suffix(".json")
+    table, whole = check_places(path)
     text = _csv(board)
     write_atomically(table, lambda file: file.write(text.encode("utf-8")))
     write_json(whole, {"schema": SCHEMA, **plain(board.to_json())})
     return table, whole
 
 
-def check_output(path: Path) -> None:
-    """Refuse a name that says no format, before hours of work; InputError says so."""
+def check_places(path: Path) -> tuple[Path, Path]:
+    """Return the CSV and the JSON that `write_scoreboard` writes.
+
+    Before hours of work: InputError where the name says another format or a file cannot be written.
+    """
     if path.suffix not in ("", ".csv", ".json") or not path.name:
         raise InputError("--output", path.name, "a name that ends in .csv or .json, or in neither")
-    if not path.parent.is_dir():
-        raise InputError("--output", str(path.parent), "an existing folder")
+    table, whole = path.with_suffix(".csv"), path.with_suffix(".json")
+    for place in (table, whole):
+        check_output(place, ())
+    return table, whole
 
 
 def _csv(board: Scoreboard) -> str:

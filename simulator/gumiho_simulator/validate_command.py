@@ -74,14 +74,14 @@ def _one_trace(file: Path, holdout: float, seed: int, json: bool) -> None:
 
 def _scoreboard(folder: Path, output: Path, seeds: range, published: bool, figure: Path | None, json: bool) -> None:
     from gumiho_simulator.scoreboard import scoreboard
-    from gumiho_simulator.scoreboard_files import check_output, read_logs, write_scoreboard
+    from gumiho_simulator.scoreboard_files import check_places, read_logs, write_scoreboard
 
-    check_output(output)
+    places = check_places(output)
     if figure is not None:
         from gumiho_simulator.figure_file import check_figure
         from gumiho_simulator.scoreboard_plot import write_scoreboard_figure
 
-        check_figure(figure)
+        check_figure(figure, places)
     logs, traces, unread = read_logs(folder)
     if not logs and not traces:
         found = "; ".join(unread) or f"{folder}, no .parquet file"

@@ -329,8 +329,25 @@ def test_each_trace_is_put_under_the_profile_of_its_own_drafter(logs: dict[str, 
         assert row.speedup_lo < row.speedup < row.speedup_hi
     assert "provenance, drafter: found 'c', wanted one with a profile: a, b" in found.warnings[0]
     assert not any("hold for" in said for said in found.assumptions)
-    mixed = allocate_traces({"a": replace(PROFILE, drafter="a"), "b": replace(slow, device="gpu")}, own)
-    assert "profiles differ in device: cpu, gpu" in mixed.warnings
+    profiles = {"a": replace(PROFILE, drafter="a"), "b": replace(slow, device="gpu"), "x": replace(slow, dtype="none")}
+    mixed = allocate_traces(profiles, own)
+    assert "profiles differ in device: cpu; gpu" in mixed.warnings
+    assert not any("dtype" in said for said in mixed.warnings)  # that of x is not used
+
+
+def test_a_profile_of_another_target_is_an_assumption(logs: dict[str, Trace]) -> None:
+    own = {"a": with_shape(logs["a"], drafter="d", target="tiny")}
+    assert not allocate_traces(replace(FIRST, target="tiny"), own).assumptions
+    for profile in (replace(FIRST, target="llama"), {"d": replace(FIRST, target="llama")}):
+        (said,) = allocate_traces(profile, own).assumptions
+        assert said == "step times of llama, the profile's target, hold for tiny too"
+
+
+def test_a_drafter_that_is_no_name_has_no_profile(logs: dict[str, Trace]) -> None:
+    odd = {"a": with_shape(logs["a"], drafter=["d"]), "b": with_shape(logs["b"], drafter="d")}
+    found = allocate_traces({"d": PROFILE}, odd)
+    assert [row.source for row in found.rows] == ["b"]
+    assert "left out: a: provenance, drafter: found ['d'], wanted one with a profile: d" in found.warnings[0]
 
 
 def test_a_folder_of_profiles_is_read_by_drafter(tmp_path: Path) -> None:
@@ -341,8 +358,14 @@ def test_a_folder_of_profiles_is_read_by_drafter(tmp_path: Path) -> None:
     assert isinstance(read, dict) and {name: one.drafter for name, one in read.items()} == {"a": "a", "b": "b"}
     PROFILE.write(tmp_path / "c.json")
     replace(PROFILE, drafter="a").write(tmp_path / "d.json")
-    with pytest.raises(InputError, match=r"d\.json: found drafter 'a' a second time"):
+    with pytest.raises(InputError, match=r"d\.json: found drafter 'a', as in a\.json"):
         read_profiles(tmp_path)
     (tmp_path / "none").mkdir()
     with pytest.raises(InputError, match="0 .json files"):
         read_profiles(tmp_path / "none")
+    (tmp_path / "none" / "gone.json").symlink_to(tmp_path / "gone")
+    with pytest.raises(InputError, match=r"gone\.json: found No such file"):
+        read_profiles(tmp_path / "none")
+    for read_any in (read_profiles, read_traces):
+        with pytest.raises(InputError, match="File name too long|no folder"):
+            read_any("x" * 300)

@@ -36,6 +36,14 @@ def test_another_suffix_is_refused_before_anything_is_drawn(name: str, tmp_path:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="missing"):
-        write_figure(tmp_path / "missing" / "a.svg", (2, 2), lambda figure: figure.subplots())
+def test_a_folder_that_is_not_there_is_named_before_anything_is_drawn(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no folder 'missing'"):
+        write_figure(tmp_path / "missing" / "a.svg", (2, 2), lambda figure: pytest.fail("drawn"))
+
+
+def test_a_figure_is_not_drawn_over_another_file_of_the_command(tmp_path: Path) -> None:
+    (tmp_path / "log.svg").touch()
+    for other in (tmp_path / "log.svg", tmp_path / "not yet.svg"):
+        with pytest.raises(InputError, match="--figure: .*wanted a file of its own"):
+            check_figure(other, [tmp_path / "a", other])
+    check_figure(tmp_path / "log.svg", [tmp_path / "a"])

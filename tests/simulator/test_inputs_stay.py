@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -76,6 +77,45 @@ def test_a_link_to_an_input_is_that_input_and_other_files_are_free(tmp_path: Pat
     (tmp_path / "old").write_text("b")
     for free in ("old", "new"):
         check_output(tmp_path / free, [tmp_path / "log", tmp_path / "missing"])
+
+
+def test_links_and_pipes_that_no_file_can_replace_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    (tmp_path / "far").symlink_to(tmp_path / "none" / "x")
+    for name, found in (("loop", "a link that leads nowhere"), ("far", "no folder 'none'"), ("/dev/null", "a device")):
+        with pytest.raises(InputError, match=found):
+            check_output(tmp_path / name, [])
+    (tmp_path / "free").symlink_to(tmp_path / "x")
+    check_output(tmp_path / "free", [])
+    reading, writing = os.pipe()
+    try:
+        with pytest.raises(InputError, match="a folder or a device"):
+            check_output(f"/proc/self/fd/{writing}", [])
+    finally:
+        os.close(reading)
+        os.close(writing)
+
+
+def test_a_roofline_does_not_replace_the_shape_it_reads(
+    run: Callable[..., object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("config.json").write_text("{}")
+    asked = ("roofline", "--shape", "config.json", "--method", "eagle", "--accelerator", "A100", "-o", "config.json")
+    with pytest.raises(InputError, match="not one of the inputs"):
+        run(*asked)
+    assert Path("config.json").read_text() == "{}"
+
+
+@pytest.mark.parametrize("output", ["folder.csv", "board.csv", "none/x"])
+def test_a_scoreboard_that_cannot_be_written_is_refused_before_its_logs_are_read(
+    output: str, run: Callable[..., object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("folder.csv", "board.json"):
+        (tmp_path / name).mkdir()
+    with pytest.raises(InputError, match="a folder or a device|no folder 'none'"):
+        run("validate", "--scoreboard", "no such logs", "-o", output)
 
 
 @pytest.mark.parametrize("published", [[], ["--no-published"]])

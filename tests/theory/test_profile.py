@@ -92,9 +92,16 @@ def test_a_negative_depth_is_refused() -> None:
         ("draft_serial_seconds", -1),
         ("draft_parallel_seconds", True),
         ("draft_fixed_seconds", -1),
+        ("draft_fixed_seconds", 1e308),  # sums of times stay finite
+        ("baseline_seconds", 1e-300),  # and their ratios
+        ("head_seconds", 10**400),
+        ("serial_layers", 10**400),
+        ("parallel_heads", 10**7),
         ("other_seconds", float("inf")),
         ("serial_steps", 1.5),
         ("serial_steps", -1),
+        ("serial_steps", 10**400),
+        ("verify_nodes", [1, 2, 10**400]),
         ("verify_nodes", [1, 1, 2]),
         ("verify_nodes", [0, 1, 2]),
         ("verify_nodes", [1, 2]),

@@ -60,7 +60,12 @@ def write_atomically(path: PathLike, write: Callable[[BinaryIO], object]) -> Non
         raise InputError(repr(path), "a null character", "a usable file name") from error
 
 
-def check_output(output: PathLike, inputs: Iterable[PathLike]) -> None:
+def check_output(
+    output: PathLike,
+    inputs: Iterable[PathLike],
+    option: str = "--output",
+    wanted: str = "a file that is not one of the inputs",
+) -> None:
     """Refuse, before any work, a file that cannot be written or that is read; nothing is touched.
 
     Parameters
@@ -69,6 +74,8 @@ def check_output(output: PathLike, inputs: Iterable[PathLike]) -> None:
         What is to be written.
     inputs : iterable of path-like
         What is read; those that do not exist are for the reader to name.
+    option, wanted : str
+        What an error about `inputs` names and wants.
 
     Raises
     ------
@@ -77,16 +84,23 @@ def check_output(output: PathLike, inputs: Iterable[PathLike]) -> None:
     """
     try:
         target = Path(os.path.realpath(output))
+        if target.is_symlink():
+            raise InputError(output, "a link that leads nowhere", _WRITABLE)
         if not target.parent.is_dir():
             raise InputError(output, f"no folder {target.parent.name!r}", _WRITABLE)
-        if target.exists() and not target.is_file():
+        # Through /proc a pipe has a name that leads to nothing.
+        if os.path.exists(output) and not target.is_file():
             raise InputError(output, "a folder or a device", "a file that can be written")
         if not os.access(target.parent, os.W_OK | os.X_OK):
             raise InputError(output, "a folder without permission to write", _WRITABLE)
-        if target.exists() and any(os.path.exists(path) and os.path.samefile(path, target) for path in inputs):
-            raise InputError("--output", str(output), "a file that is not one of the inputs")
+        if any(os.path.realpath(path) == str(target) or _same(path, target) for path in inputs):
+            raise InputError(option, str(output), wanted)
     except OSError as error:
         raise InputError(output, reason(error), _WRITABLE) from error
+
+
+def _same(path: PathLike, target: Path) -> bool:
+    return target.exists() and os.path.exists(path) and os.path.samefile(path, target)
 
 
 def write_json(path: PathLike, value: Mapping[str, Any]) -> None:

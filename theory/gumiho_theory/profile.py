@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any
 
@@ -27,9 +26,21 @@ TIMES = (
 """Fields that hold times: what `estimated` may name."""
 
 
+LONGEST = 1e6
+"""Seconds above which a time is a mistake: sums and products of such times stay finite."""
+SHORTEST = 1e-12
+"""Seconds that a forward pass takes at least."""
+MOST = 10**6
+"""Steps, layers, heads or nodes above which a count is a mistake."""
+
+
 def _is_number(value: object) -> bool:
     # Compared, since isfinite overflows on whole numbers that no float can hold.
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LONGEST
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST
 
 
 @dataclass(frozen=True)
@@ -41,11 +52,11 @@ class CostProfile:
     target, drafter, device, dtype : str
         What was measured.
     baseline_seconds : float
-        One step of plain decoding, > 0.
+        One step of plain decoding, 1e-12 to 1e6 as each verification; other times 0 to 1e6.
     verify_nodes : tuple of int
         Numbers of tokens (root included) whose verification was timed, ascending.
     verify_seconds : tuple of float
-        Time of one verification forward at each of them, > 0.
+        Time of one verification forward at each of them.
     draft_serial_seconds : float
         One serial draft step: what a further one adds.
     draft_parallel_seconds : float
@@ -103,18 +114,19 @@ class CostProfile:
             "baseline_seconds",
         ):
             value, positive = getattr(self, name), name == "baseline_seconds"
-            if not _is_number(value) or value < 0 or (positive and value == 0):
-                raise InputError(name, repr(value), f"seconds {'above' if positive else 'of at least'} 0")
-        if isinstance(self.serial_steps, bool) or not isinstance(self.serial_steps, int) or self.serial_steps < 0:
-            raise InputError("serial_steps", repr(self.serial_steps), "an integer of at least 0")
+            least = SHORTEST if positive else 0
+            if not _is_number(value) or value < least:
+                raise InputError(name, repr(value), f"seconds, {least:g} to {LONGEST:g}")
+        if not _is_count(self.serial_steps):
+            raise InputError("serial_steps", repr(self.serial_steps), f"an integer, 0 to {MOST}")
         for name in ("serial_layers", "parallel_heads"):
             count = getattr(self, name)
-            if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 0):
-                raise InputError(name, repr(count), "an integer of at least 0, or null")
+            if count is not None and not _is_count(count):
+                raise InputError(name, repr(count), f"an integer, 0 to {MOST}, or null")
         for name in ("layer_seconds", "head_seconds", "relative_error"):
             value = getattr(self, name)
             if value is not None and (not _is_number(value) or value < 0):
-                raise InputError(name, repr(value), "a number of at least 0, or null")
+                raise InputError(name, repr(value), f"a number, 0 to {LONGEST:g}, or null")
         for name in ("verify_nodes", "verify_seconds", "estimated"):
             if not isinstance(getattr(self, name), list | tuple):
                 raise InputError(name, repr(getattr(self, name)), "a list")
@@ -129,13 +141,13 @@ class CostProfile:
                 "as many of one as of the other, at least one",
             )
         for value in self.verify_seconds:
-            if not _is_number(value) or value <= 0:
-                raise InputError("verify_seconds", repr(value), "seconds above 0")
+            if not _is_number(value) or value < SHORTEST:
+                raise InputError("verify_seconds", repr(value), f"seconds, {SHORTEST:g} to {LONGEST:g}")
         object.__setattr__(self, "verify_seconds", tuple(float(value) for value in self.verify_seconds))
         before = 0
         for value in self.verify_nodes:
-            if isinstance(value, bool) or not isinstance(value, int) or value <= before:
-                raise InputError("verify_nodes", repr(value), f"ascending integers of at least 1 (after {before})")
+            if not _is_count(value) or value <= before:
+                raise InputError("verify_nodes", repr(value), f"ascending integers, 1 to {MOST} (after {before})")
             before = value
 
     def verify_at(self, nodes: float) -> float:
