@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -131,14 +132,12 @@ def roofline(
 
     Example: gumiho roofline --shape vicuna-7b --method gumiho --accelerator H100 -o profile.json
     """
-    from os.path import isfile
-
     from gumiho_simulator.accelerators import accelerator as named
     from gumiho_simulator.model_shape import model_shape
     from gumiho_simulator.roofline import Setting, roofline_profile
     from gumiho_theory.files import check_output
 
-    check_output(output, [name for name in (shape, draft_shape) if name is not None and isfile(name)])
+    check_output(output, [name for name in (shape, draft_shape) if name is not None and os.path.isfile(name)])
     device = named(accelerator)
     made = roofline_profile(
         model_shape(shape, weight_bytes),
