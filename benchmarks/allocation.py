@@ -60,7 +60,7 @@ def row_of(name: str, trace: Trace, base: Trace) -> Row:
         tau_interval=tau_interval(counts, np.random.default_rng(0)),
         change=found.difference,
         change_interval=(found.lo, found.hi),
-        rates=tuple(round(rate, 3) for rate in counts.conditional().tolist()),
+        rates=tuple(counts.conditional().tolist()),
         draft_ms=1000 * float(np.median(trace.draft_seconds)),  # nan of cycles that were replayed
     )
 

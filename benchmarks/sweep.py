@@ -6,6 +6,7 @@ and the cycles that a chain of all its positions would have had, replayed from t
 the first prompts in FOLDER/positions). python benchmarks/sweep.py decode DRAFTERS --texts TEXTS -o FOLDER: real greedy
 decoding of some prompts; each output is compared with the text, each cycle with the replay. DRAFTERS holds a folder a
 drafter, as `python -m gumiho_decoder.tiny.build drafters` leaves them, or is `tiny`. What is there is not made again.
+python benchmarks/sweep.py profiles DRAFTERS -o FOLDER: what each step costs, of all drafters in the same rounds.
 One JSON line a run, on stdout.
 """
 
@@ -31,6 +32,7 @@ from gumiho_decoder.every_position import Log
 from gumiho_decoder.given_text import GivenText
 from gumiho_decoder.loop import Generation, plain
 from gumiho_decoder.lossless import compare
+from gumiho_decoder.measure import REPEATS, measure_together
 from gumiho_decoder.prompts import Prompt, read_prompts, spread
 from gumiho_decoder.run import RunConfig, place_seed
 from gumiho_decoder.target import Target, load_target
@@ -53,7 +55,9 @@ def read_texts(path: Path, limit: int | None) -> tuple[list[dict[str, Any]], Gen
     return spread(rows, limit), GenerationConfig(first["max_new_tokens"], temperature=first["temperature"])
 
 
-def missing(output: Path, folder: Path, names: str, target: Target) -> Iterator[tuple[Path, TreeDrafter]]:
+def missing(
+    output: Path, folder: Path, names: str, target: Target, suffix: str = ".parquet"
+) -> Iterator[tuple[Path, TreeDrafter]]:
     """Yield the drafters of a folder whose trace is not there yet, with its path.
 
     They are called by their allocation alone, whatever the steps of their training.
@@ -63,7 +67,7 @@ def missing(output: Path, folder: Path, names: str, target: Target) -> Iterator[
     wanted = sorted(FAMILY) if own else sorted(path.name for path in folder.iterdir() if path.is_dir())
     for name in names.split(",") if names else wanted:
         shown = name if name.startswith("step-") else name.partition("-")[0]
-        if (path := output / f"{shown}.parquet").exists():
+        if (path := output / f"{shown}{suffix}").exists():
             continue
         place = embedded(name) if own else folder / name
         draft_model = (place / "tokenizer.json").exists()
@@ -207,6 +211,25 @@ def decode(
         path.with_suffix(".part").unlink()
         result = {"drafter": path.stem, "structure": str(chain), "tau": trace.tau(), "prompts": len(rows)}
         print(json.dumps(result | {"outputs": found, "cycles_as_replayed": same_cycles(trace, replayed)}), flush=True)
+
+
+@app.command()
+def profiles(
+    folder: Annotated[Path, typer.Argument(metavar="DRAFTERS", help="Folder of drafters, or tiny.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for cost profiles, NAME.json.")],
+    names: Names = "",
+    repeats: int = REPEATS,
+    threads: int = 1,
+) -> None:
+    """Measure what each step costs, of all drafters in each round: machines change from minute to minute."""
+    torch.set_num_threads(threads)
+    target = load_target("tiny")
+    found = list(missing(output, folder, names, target, ".json"))
+    for (path, _), profile in zip(
+        found, measure_together(target, [one for _, one in found], repeats=repeats), strict=True
+    ):
+        profile.write(path)
+        print(json.dumps({"drafter": path.stem, "cycle_ms": 1000 * profile.cycle_seconds(REACH, REACH + 1)}))
 
 
 if __name__ == "__main__":

@@ -186,7 +186,6 @@ def fit_draft(seconds: Sequence[float], serial_steps: int | None) -> DraftCosts:
     return DraftCosts(fixed, serial, max(parallel, _LEAST) if late.any() else 0.0, early)
 
 
-@torch.inference_mode()
 def measure(
     target: Target,
     drafter: TreeDrafter,
@@ -220,29 +219,66 @@ def measure(
         Values out of range, a context that does not fit the model's positions, or a structure that the drafter cannot
         make or that leaves its parallel heads out.
     """
-    structure = ChainStructure(drafter.depth or DEPTH) if structure is None else structure
-    config = GenerationConfig(structure=structure)
-    drafter.check(structure, config.options(config.generator(target.head_device)))
-    serial = drafter.serial_steps
-    if serial is not None and structure.depth <= serial and drafter.depth != serial:
-        raise InputError("structure", structure, f"deeper than the {serial} serial steps of drafter {drafter.name!r}")
-    ends = min(target.positions, drafter.positions or target.positions)
-    _check(ends, context, nodes, repeats, structure.depth)
+    (profile,) = measure_together(
+        target, [drafter], context=context, nodes=nodes, repeats=repeats, structure=structure, progress=progress
+    )
+    return profile
+
+
+@torch.inference_mode()
+def measure_together(
+    target: Target,
+    drafters: Sequence[TreeDrafter],
+    *,
+    context: int = 128,
+    nodes: Sequence[int] = NODES,
+    repeats: int = REPEATS,
+    structure: Structure | None = None,
+    progress: Callable[[], object] = lambda: None,
+) -> list[CostProfile]:
+    """Measure the step times of several drafters of one target, all in each round.
+
+    On a machine that is shared, times of minutes ago are not those of now: drafters that are to be compared are
+    measured at once. See `measure`.
+    """
+    parts: dict[Hashable, Callable[[], float]] = {}
+    asked = [ChainStructure(drafter.depth or DEPTH) if structure is None else structure for drafter in drafters]
     text = np.random.default_rng(0).integers(target.vocab_size, size=16).tolist() * (context // 16 + 1)
-    bench = Bench(target, drafter, text[: context + 1], config)
-    depths = range(1, structure.depth + 1)
-    parts: dict[tuple[str, int], Callable[[], float]] = {("step", 0): bench.step}
-    parts |= {("verify", n): partial(bench.verify, n) for n in nodes}
-    parts |= {("draft", d): partial(bench.draft, structure.cut(d)) for d in depths}
-    parts["rest", 0] = partial(bench.rest, structure)
-    deeper = one_layer_more(drafter) if isinstance(drafter, EagleDrafter) else None
-    if deeper is not None:
-        parts["deeper", 0] = partial(Bench(target, deeper, text[: context + 1], config).draft, structure.cut(1))
+    text = text[: context + 1]
+    for index, (drafter, drafted) in enumerate(zip(drafters, asked, strict=True)):
+        config = GenerationConfig(structure=drafted)
+        drafter.check(drafted, config.options(config.generator(target.head_device)))
+        serial = drafter.serial_steps
+        if serial is not None and drafted.depth <= serial and drafter.depth != serial:
+            raise InputError("structure", drafted, f"deeper than the {serial} serial steps of drafter {drafter.name!r}")
+        _check(min(target.positions, drafter.positions or target.positions), context, nodes, repeats, drafted.depth)
+        bench = Bench(target, drafter, text, config)
+        parts |= {("step", 0): bench.step, **{("verify", n): partial(bench.verify, n) for n in nodes}}
+        depths = range(1, drafted.depth + 1)
+        parts |= {(index, "draft", d): partial(bench.draft, drafted.cut(d)) for d in depths}
+        parts[index, "rest"] = partial(bench.rest, drafted)
+        if isinstance(drafter, EagleDrafter):
+            parts[index, "deeper"] = partial(Bench(target, one_layer_more(drafter), text, config).draft, drafted.cut(1))
     seconds = interleaved(parts, repeats, progress)
-    drafted = [seconds["draft", d] for d in depths]
+    return [
+        _profile(target, drafter, drafted.depth, nodes, seconds, index)
+        for index, (drafter, drafted) in enumerate(zip(drafters, asked, strict=True))
+    ]
+
+
+def _profile(
+    target: Target,
+    drafter: TreeDrafter,
+    depth: int,
+    nodes: Sequence[int],
+    seconds: Mapping[Hashable, float],
+    index: int,
+) -> CostProfile:
+    drafted = [seconds[index, "draft", d] for d in range(1, depth + 1)]
+    serial = drafter.serial_steps
     costs = fit_draft(drafted, serial)
-    layer = None if deeper is None else max(0.0, seconds["deeper", 0] - seconds["draft", 1])
-    heads = 0 if serial is None else max(0, structure.depth - serial)
+    deeper = seconds.get((index, "deeper"))
+    heads = 0 if serial is None else max(0, depth - serial)
     head = head_seconds(drafted[-heads:]) if heads > 1 else None
     return CostProfile(
         target=target.name,
@@ -256,10 +292,10 @@ def measure(
         # The fit is the mean over 1 to all heads; the profile's is the time of all.
         draft_parallel_seconds=costs.parallel + (head or 0.0) * (heads - 1) / 2,
         serial_steps=costs.serial_steps,
-        other_seconds=seconds["rest", 0],
+        other_seconds=seconds[index, "rest"],
         draft_fixed_seconds=costs.fixed,
-        serial_layers=None if deeper is None else drafter.config.serial_layers,
-        layer_seconds=layer,
+        serial_layers=drafter.config.serial_layers if isinstance(drafter, EagleDrafter) else None,
+        layer_seconds=None if deeper is None else max(0.0, deeper - drafted[0]),
         parallel_heads=heads or None,
         head_seconds=head,
     )

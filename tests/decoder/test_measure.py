@@ -24,6 +24,7 @@ from gumiho_decoder.measure import (
     head_seconds,
     interleaved,
     measure,
+    measure_together,
     one_layer_more,
     profile_command,
 )
@@ -171,6 +172,19 @@ def test_each_time_covers_its_part_of_a_cycle_and_nothing_else(structure, monkey
     assert profile.other_seconds == 0.5
     assert (profile.target, profile.drafter, profile.dtype) == ("random", "random", "float32")
     assert profile.device.endswith(f"{torch.get_num_threads()} threads")
+
+
+def test_drafters_measured_together_share_the_target_s_times_and_have_drafts_of_their_own(monkeypatch):
+    target = random_target()
+    first, second = random_drafter(target), random_drafter(target, parallel_heads=3)
+    Ticking(monkeypatch, target, first, serial=2)
+    alone = measure(target, first, context=40, nodes=(1, 5), repeats=2)
+    one, other = measure_together(target, [first, second], context=40, nodes=(1, 5), repeats=2)
+    assert one == alone
+    assert (other.baseline_seconds, other.verify_seconds) == (one.baseline_seconds, one.verify_seconds)
+    assert (other.serial_steps, other.parallel_heads) == (2, 3)
+    # Its clock stands still but where the first one's parts or the target's run.
+    assert other.draft_serial_seconds == 0.0 and other.other_seconds == one.other_seconds
 
 
 def behind(target) -> torch.Tensor:
