@@ -39,7 +39,7 @@ TABLES = {match[1]: part for part in SECTIONS if (match := re.match(r"[^\n]*`([\
 
 
 def test_the_readme_has_the_tables_of_the_sweep():
-    assert {"sweep/greedy", "recipes/greedy", "recipes/t1"} <= set(TABLES)
+    assert {f"{way}/{text}" for way in ("sweep", "apart") for text in ("greedy", "t1")} <= set(TABLES)
 
 
 @pytest.mark.parametrize("folder", TABLES)
@@ -69,14 +69,29 @@ def test_what_was_decoded_for_real_has_the_cycles_of_the_replay():
         assert one.position.tolist() == other.position.tolist()
 
 
-def test_each_allocation_of_the_sweep_has_its_step_times():
-    profiles = {path.stem: CostProfile.read(path) for path in (FOLDER / "sweep" / "profiles").glob("*.json")}
-    assert set(profiles) == {path.stem for path in (FOLDER / "sweep" / "greedy").glob("*.parquet")}
+@pytest.mark.parametrize("way", ["sweep", "apart"])
+def test_each_allocation_of_the_sweep_has_its_step_times(way: str):
+    profiles = {path.stem: CostProfile.read(path) for path in (FOLDER / way / "profiles").glob("*.json")}
+    assert set(profiles) == {path.stem for path in (FOLDER / way / "greedy").glob("*.parquet")}
     for allocation, profile in profiles.items():
-        shape = Trace.read(FOLDER / "sweep" / "greedy" / f"{allocation}.parquet").provenance["drafter_shape"]
+        shape = Trace.read(FOLDER / way / "greedy" / f"{allocation}.parquet").provenance["drafter_shape"]
         found = profile.drafter, profile.serial_steps, profile.serial_layers, profile.parallel_heads or 0
         wanted = tuple(shape[key] for key in ("serial_steps", "serial_layers", "parallel_heads"))
         assert found == (allocation, *wanted)
+
+
+def test_the_sweep_is_whole_and_as_large_as_it_says():
+    """Fourteen allocations, 200 prompts greedy and at temperature 1, of at least four kinds of text."""
+    logged = {text: sorted((FOLDER / "sweep" / text).glob("*.parquet")) for text in ("greedy", "t1", "decoded")}
+    assert {len(paths) for paths in logged.values()} == {14}
+    for text in ("greedy", "t1"):
+        assert {path.name for path in (FOLDER / "sweep" / text / "positions").iterdir()} == {
+            path.name for path in logged[text]
+        }
+        for path in logged[text]:
+            trace = Trace.read(path)
+            assert len(trace.prompts) == 200 and len({*trace.task}) >= 4
+            assert trace.provenance["temperature"] == (1.0 if text == "t1" else 0.0)
 
 
 def test_the_static_trees_are_of_their_sizes():
