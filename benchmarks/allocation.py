@@ -155,7 +155,8 @@ def main(
     if as_json:
         print(json.dumps({str(folder): [asdict(row) for row in rows] for folder, rows in groups.items()}))
     else:
-        print("\n\n".join(markdown(rows, bases[folder]) for folder, rows in groups.items()))
+        named = len(groups) > 1
+        print("\n\n".join(f"{folder}\n\n" * named + markdown(rows, bases[folder]) for folder, rows in groups.items()))
 
 
 if __name__ == "__main__":

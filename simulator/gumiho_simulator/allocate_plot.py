@@ -28,7 +28,8 @@ _SIZE = (6.4, 4.4)  # of a new figure, inches
 def plot_front(found: Allocations, ax: Axes | None = None) -> Axes:
     """Draw tau against the time of a cycle, with 95 % intervals of tau where there are any.
 
-    Rays through the origin hold allocations of equal speed; the one drawn is that of the best.
+    Rays through the origin hold allocations of equal speed; the one drawn is that of the best. The front is named:
+    serial steps x layers of each + parallel heads.
 
     Parameters
     ----------
@@ -62,7 +63,19 @@ def plot_front(found: Allocations, ax: Axes | None = None) -> Axes:
         label=f"fastest, {best.speedup:.2f}x plain decoding: {best}",
     )
     right = 1.06 * max(_ms(row) for row in found.rows)
-    ax.plot([0, right], [0, right * best.tau / _ms(best)], color=MUTED, linewidth=1, linestyle=(0, (4, 2)), zorder=0)
+    equal = [0, right * best.tau / _ms(best)]
+    ax.plot([0, right], equal, color=MUTED, linewidth=1, linestyle=(0, (4, 2)), zorder=0, label="equally fast")
+    for number, row in enumerate(found.front):  # names take turns in height: neighbours on the front are often close
+        layers = f"x{row.serial_layers}" if row.serial_layers else ""
+        ax.annotate(
+            f"{row.serial}{layers}+{row.parallel}",
+            (_ms(row), row.tau if row.hi is None else row.hi),
+            (0, 3 + 9 * (number % 2)),
+            textcoords="offset points",
+            ha="center",
+            fontsize=8,
+            color=MUTED,
+        )
     heights = [height for row in found.rows for height in (row.tau, row.lo, row.hi) if height is not None]
     times = [_ms(row) for row in found.rows]
     margin_x, margin_y = (max(0.08 * np.ptp(values), 0.02 * max(values)) for values in (times, heights))

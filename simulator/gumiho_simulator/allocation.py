@@ -179,8 +179,8 @@ class HeadCosts:
         known = profile.draft_fixed_seconds > 0 or "draft_serial_seconds" in profile.estimated
         if not known and serial != profile.serial_steps:
             self._assume(
-                f"the first serial step takes no longer than a further one ({profile.serial_steps} steps in the "
-                "profile): it does not say what taking in the accepted tokens costs"
+                f"the first serial step takes no longer than a further one ({profile.serial_steps} in the profile): "
+                "it does not say what any draft costs, to take in the accepted tokens"
             )
         # It is the serial part that takes them in: without one it costs nothing.
         return profile.draft_fixed_seconds if serial or not profile.serial_steps else 0.0

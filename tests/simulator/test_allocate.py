@@ -117,7 +117,7 @@ def test_costs_of_other_heads_are_carried_over_or_assumed_by_name() -> None:
     assert first.draft_seconds(5, 0, 2, 5) == pytest.approx(0.003)
     assert not first.assumptions
     assert known.draft_seconds(7, 7, 2, 0) == pytest.approx(0.014)
-    assert "2 steps in the profile" in next(iter(known.assumptions))
+    assert "(2 in the profile)" in next(iter(known.assumptions))
     estimated = HeadCosts(replace(PROFILE, estimated=("draft_serial_seconds",)))
     assert estimated.draft_seconds(7, 7, 2, 0) == pytest.approx(0.014) and not estimated.assumptions
     bare = HeadCosts(replace(PROFILE, layer_seconds=None, head_seconds=None, parallel_heads=None))
