@@ -89,9 +89,11 @@ def main(
     chosen = read_prompts(str(prompts))
     timed = spread(range(len(chosen)), min(limit, len(chosen) // 2 or 1))
     texts = [target.encode(chosen[index].turns[0]) for index in timed]
-    others = [target.encode(chosen[index].turns[0]) for index in range(len(chosen)) if index not in timed]
     structures = grid(heads)
-    picked = choose(target, heads, others, GenerationConfig(max_new_tokens)) if auto else None
+    picked = None
+    if auto:
+        others = [target.encode(chosen[index].turns[0]) for index in range(len(chosen)) if index not in timed]
+        picked = choose(target, heads, others, GenerationConfig(max_new_tokens))
     own = [] if picked is None else [str(picked.structure)]
     names = list(dict.fromkeys([*structures, *own]))
     seconds = {name: np.zeros((2, len(texts))) for name in ("plain", *names)}  # in all, and behind the first token

@@ -18,7 +18,6 @@ from gumiho_decoder.commands import calibration_note, progress, provenance
 from gumiho_decoder.config import GenerationConfig
 from gumiho_decoder.drafters.base import Drafter
 from gumiho_decoder.drafters.load import load_drafter
-from gumiho_decoder.outputs import check_writable
 from gumiho_decoder.prompts import Prompt, read_prompts
 from gumiho_decoder.recorder import environment
 from gumiho_decoder.run import encode
@@ -26,7 +25,7 @@ from gumiho_decoder.speed import busy
 from gumiho_decoder.target import Target, check_device, load_target
 from gumiho_decoder.tiny import CALIBRATIONS
 from gumiho_theory import AutoStructure, DynamicTree, InputError, ScoreCalibration, Structure, Trace
-from gumiho_theory.files import reason, write_json
+from gumiho_theory.files import check_writable, reason, write_json
 
 SCHEMA = "gumiho.bench/1"
 INDEX = "index.json"

@@ -13,7 +13,6 @@ from gumiho_decoder.commands import decode, load_pair
 from gumiho_decoder.config import GenerationConfig
 from gumiho_decoder.drafters.base import Drafter
 from gumiho_decoder.loop import Cycle, generate
-from gumiho_decoder.outputs import check_writable
 from gumiho_decoder.prompts import read_prompts
 from gumiho_decoder.run import Output, RunConfig, lossless, repeated_share
 from gumiho_decoder.speed import busy, speed
@@ -24,6 +23,7 @@ from gumiho_simulator.json_output import dumps
 from gumiho_simulator.summary import summarize
 from gumiho_simulator.tables import show, table, text
 from gumiho_theory import ChainStructure, DynamicTree, InputError, Trace
+from gumiho_theory.files import check_writable
 
 # On a CPU a verification's time grows with its rows, so a chain pays where a large tree does not:
 # benchmarks/structures.py measures it.

@@ -7,12 +7,13 @@ import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import torch
 
 from gumiho_decoder.config import GenerationConfig
+from gumiho_decoder.draft_costs import fit_draft, head_seconds
 from gumiho_decoder.drafters.base import Draft
 from gumiho_decoder.drafters.eagle import EagleDrafter
 from gumiho_decoder.drafters.growth import TreeDrafter
@@ -24,7 +25,6 @@ from gumiho_theory import ChainStructure, CostProfile, InputError, Structure
 NODES = (1, 2, 4, 8, 16, 32, 64, 128)
 REPEATS = 15
 DEPTH = 7  # draft positions of a profile where the drafter reaches any
-_LEAST = 1e-9  # what parallel heads cost at least, in seconds: 0 would say that the drafter has none
 
 Name = TypeVar("Name", bound=Hashable)
 
@@ -144,46 +144,6 @@ def interleaved(
                 seconds[names[index]].append(took)
         progress()
     return {name: float(np.percentile(took, 25)) for name, took in seconds.items()}
-
-
-class DraftCosts(NamedTuple):
-    """Draft costs of a profile: seconds of any draft, of each serial step, of the parallel heads; and the steps."""
-
-    fixed: float
-    serial: float
-    parallel: float
-    serial_steps: int
-
-
-def fit_draft(seconds: Sequence[float], serial_steps: int | None) -> DraftCosts:
-    """Find the draft costs of a profile whose `draft_seconds` come nearest to what was measured.
-
-    Parameters
-    ----------
-    seconds : sequence of float
-        Time of drafting to depth 1, 2, ..., D.
-    serial_steps : int or None
-        As the drafter has them. None: all positions are serial steps, or, where one cost for any depth fits better
-        than a cost a step, all are drafted at once (n-grams: looking up costs, a longer find does not).
-
-    Returns
-    -------
-    DraftCosts
-        By least squares, none below 0. The first step's surplus (taking in the accepted tokens) is `fixed`; a single
-        serial step keeps it, since nothing tells the two apart.
-    """
-    from scipy.optimize import nnls
-
-    measured = np.asarray(seconds, dtype=np.float64)
-    depths = np.arange(1, len(measured) + 1)
-    each = float(depths @ measured / (depths @ depths))
-    if serial_steps is None and ((measured - measured.mean()) ** 2).sum() < ((measured - each * depths) ** 2).sum():
-        return DraftCosts(0.0, 0.0, float(measured.mean()), 0)
-    early = len(measured) if serial_steps is None else min(serial_steps, len(measured))
-    late = depths > early
-    columns = np.stack([np.full(len(depths), float(early > 1)), np.minimum(depths, early), late], axis=1)
-    fixed, serial, parallel = map(float, nnls(columns, measured)[0])
-    return DraftCosts(fixed, serial, max(parallel, _LEAST) if late.any() else 0.0, early)
 
 
 def measure(
@@ -309,11 +269,6 @@ def one_layer_more(drafter: EagleDrafter) -> EagleDrafter:
     model.serial.layers.append(layer)
     model.serial.config.num_hidden_layers += 1
     return type(drafter)(model, drafter.target, drafter.name)
-
-
-def head_seconds(seconds: Sequence[float]) -> float:
-    """Return what one more parallel head takes, by least squares: of drafting with 1, 2, … of them. Never below 0."""
-    return max(0.0, float(np.polyfit(np.arange(len(seconds)), seconds, 1)[0]))
 
 
 def device_name(target: Target) -> str:

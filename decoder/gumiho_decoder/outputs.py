@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 
 from gumiho_theory import InputError
-from gumiho_theory.files import reason
+from gumiho_theory.files import check_writable, reason
 
 PARQUET = b"PAR1"
 PROFILE = b"gumiho.cost_profile"
@@ -36,18 +35,3 @@ def check_output(path: Path, kind: bytes = PARQUET) -> None:
         path.unlink()
     except OSError as error:
         raise InputError(str(path), reason(error), "a file that can be written") from error
-
-
-def check_writable(folder: Path) -> None:
-    """Make sure that a file can be written into a folder.
-
-    Raises
-    ------
-    InputError
-        It cannot.
-    """
-    try:
-        with tempfile.NamedTemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise InputError(str(folder), reason(error), "a folder that can be written") from error

@@ -11,10 +11,9 @@ from typing import Any
 
 import torch
 
-from gumiho_decoder.outputs import check_writable
 from gumiho_decoder.train_config import TrainConfig
 from gumiho_theory import InputError
-from gumiho_theory.files import dumps_json, read_json, reason, write_atomically, write_json
+from gumiho_theory.files import check_writable, dumps_json, read_json, reason, write_atomically, write_json
 
 _SCHEMA = "gumiho.training/1"
 FEATURES = "features"  # the cache's folder, which is there before the run begins

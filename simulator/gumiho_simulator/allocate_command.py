@@ -55,7 +55,7 @@ def allocate(
     rows = [
         [
             Path(row.source or "").stem,
-            f"{row.serial}" + (f"x{row.serial_layers}" if row.serial_layers else "") + f"+{row.parallel}",
+            row.heads,
             text(row.tau, 2),
             text((row.lo, row.hi), 2),
             text(1000 * row.cycle_seconds, 2),

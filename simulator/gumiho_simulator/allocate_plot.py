@@ -66,9 +66,8 @@ def plot_front(found: Allocations, ax: Axes | None = None) -> Axes:
     equal = [0, right * best.tau / _ms(best)]
     ax.plot([0, right], equal, color=MUTED, linewidth=1, linestyle=(0, (4, 2)), zorder=0, label="equally fast")
     for number, row in enumerate(found.front):  # names take turns in height: neighbours on the front are often close
-        layers = f"x{row.serial_layers}" if row.serial_layers else ""
         ax.annotate(
-            f"{row.serial}{layers}+{row.parallel}",
+            row.heads,
             (_ms(row), row.tau if row.hi is None else row.hi),
             (0, 3 + 9 * (number % 2)),
             textcoords="offset points",

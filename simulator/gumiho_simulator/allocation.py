@@ -60,6 +60,12 @@ class Allocation:
         """
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
+    @property
+    def heads(self) -> str:
+        """Serial steps x layers of each + parallel heads."""
+        layers = f"x{self.serial_layers}" if self.serial_layers else ""
+        return f"{self.serial}{layers}+{self.parallel}"
+
     def __str__(self) -> str:
         """Return its counts in words."""
         layers = "" if self.serial_layers is None else f" of {self.serial_layers} layers"

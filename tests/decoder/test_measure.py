@@ -14,14 +14,12 @@ from fakes import random_drafter, random_target
 from gumiho_decoder import measure as measuring
 from gumiho_decoder import shapes
 from gumiho_decoder.config import GenerationConfig
+from gumiho_decoder.draft_costs import DraftCosts, fit_draft, head_seconds
 from gumiho_decoder.drafters.draft_model import DraftModelDrafter
 from gumiho_decoder.drafters.ngram import NgramDrafter
 from gumiho_decoder.loop import generate, plain
 from gumiho_decoder.measure import (
     Bench,
-    DraftCosts,
-    fit_draft,
-    head_seconds,
     interleaved,
     measure,
     measure_together,

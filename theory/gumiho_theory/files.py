@@ -66,7 +66,7 @@ def check_output(
     option: str = "--output",
     wanted: str = "a file that is not one of the inputs",
 ) -> None:
-    """Refuse, before any work, a file that cannot be written or that is read; nothing is touched.
+    """Refuse, before any work, a file that cannot be written or that is read; what is there stays.
 
     Parameters
     ----------
@@ -91,12 +91,28 @@ def check_output(
         # Through /proc a pipe has a name that leads to nothing.
         if os.path.exists(output) and not target.is_file():
             raise InputError(output, "a folder or a device", "a file that can be written")
-        if not os.access(target.parent, os.W_OK | os.X_OK):
-            raise InputError(output, "a folder without permission to write", _WRITABLE)
+        check_writable(target.parent)
         if any(os.path.realpath(path) == str(target) or _same(path, target) for path in inputs):
             raise InputError(option, str(output), wanted)
     except OSError as error:
         raise InputError(output, reason(error), _WRITABLE) from error
+
+
+def check_writable(folder: PathLike) -> None:
+    """Make sure that a file can be written into a folder: one comes and goes.
+
+    Raises
+    ------
+    InputError
+        It cannot.
+    """
+    import tempfile
+
+    try:
+        with tempfile.NamedTemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise InputError(str(folder), reason(error), "a folder that can be written") from error
 
 
 def _same(path: PathLike, target: Path) -> bool:
