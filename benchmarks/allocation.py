@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import typer
 
-from gumiho_simulator.figure_file import check_figure, write_figure
-from gumiho_simulator.intervals import tau_interval
-from gumiho_simulator.plots import BLUE, GREEN, GREY, ORANGE
-from gumiho_simulator.sample_size import compare
+from gumiho_simulator.figures.basics import BLUE, GREEN, GREY, ORANGE
+from gumiho_simulator.figures.file import check_figure, write_figure
+from gumiho_simulator.forecasting.intervals import tau_interval
+from gumiho_simulator.forecasting.sample_size import compare
 from gumiho_theory import Trace
 
 if TYPE_CHECKING:

@@ -15,14 +15,15 @@ import numpy as np
 import torch
 import typer
 
-from gumiho_decoder.commands import load_pair
 from gumiho_decoder.config import GenerationConfig
-from gumiho_decoder.drafters.gumiho_model import StackedHeads
-from gumiho_decoder.drafters.tree_cache import TreeCache
-from gumiho_decoder.loop import Cycle, generate
-from gumiho_decoder.prompts import read_prompts
-from gumiho_decoder.recorder import environment
-from gumiho_decoder.tiny import PROMPTS
+from gumiho_decoder.cycle import Cycle
+from gumiho_decoder.drafters.growing.cache import TreeCache
+from gumiho_decoder.drafters.gumiho.model import StackedHeads
+from gumiho_decoder.embedded import PROMPTS
+from gumiho_decoder.logging.recorder import environment
+from gumiho_decoder.loop import generate
+from gumiho_decoder.measuring.pair import load_pair
+from gumiho_decoder.measuring.prompts import read_prompts
 from gumiho_theory import Structure
 
 STRUCTURES = (

@@ -19,23 +19,23 @@ import torch
 import typer
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from gumiho_decoder.commands import load_pair
 from gumiho_decoder.config import GenerationConfig
-from gumiho_decoder.drafters.draft_model import DraftModelDrafter
-from gumiho_decoder.drafters.eagle import EagleDrafter, EagleModel
-from gumiho_decoder.drafters.hydra import HydraDrafter
-from gumiho_decoder.drafters.hydra_model import HydraModel
+from gumiho_decoder.drafters.draft_model.drafter import DraftModelDrafter
+from gumiho_decoder.drafters.eagle.drafter import EagleDrafter, EagleModel
+from gumiho_decoder.drafters.eagle.serial import SerialConfig
+from gumiho_decoder.drafters.hydra.drafter import HydraDrafter
+from gumiho_decoder.drafters.hydra.model import HydraModel
 from gumiho_decoder.drafters.load import load_drafter
 from gumiho_decoder.drafters.medusa import MedusaDrafter, MedusaModel
-from gumiho_decoder.drafters.serial_model import SerialConfig
+from gumiho_decoder.embedded import PROMPTS
+from gumiho_decoder.logging.recorder import Recorder, environment
 from gumiho_decoder.loop import generate, plain
-from gumiho_decoder.lossless import compare
-from gumiho_decoder.prompts import read_prompts
-from gumiho_decoder.recorder import Recorder, environment
+from gumiho_decoder.measuring.lossless import compare
+from gumiho_decoder.measuring.pair import load_pair
+from gumiho_decoder.measuring.prompts import read_prompts
 from gumiho_decoder.target import Target
-from gumiho_decoder.tiny import PROMPTS
-from gumiho_decoder.train_losses import Read, feature_terms, hydra_terms, mean_loss, medusa_terms
-from gumiho_decoder.training import split_optimizers
+from gumiho_decoder.training.loop import split_optimizers
+from gumiho_decoder.training.losses import Read, feature_terms, hydra_terms, mean_loss, medusa_terms
 from gumiho_theory import ChainStructure, DynamicTree, StaticTree, rank_rates
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))

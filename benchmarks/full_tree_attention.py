@@ -18,12 +18,12 @@ import numpy as np
 import torch
 import typer
 
-from gumiho_decoder.commands import load_pair
 from gumiho_decoder.config import GenerationConfig
+from gumiho_decoder.logging.recorder import Recorder, environment
 from gumiho_decoder.loop import generate, plain
-from gumiho_decoder.lossless import compare
-from gumiho_decoder.prompts import read_prompts
-from gumiho_decoder.recorder import Recorder, environment
+from gumiho_decoder.measuring.lossless import compare
+from gumiho_decoder.measuring.pair import load_pair
+from gumiho_decoder.measuring.prompts import read_prompts
 from gumiho_decoder.target import Target
 from gumiho_theory import DynamicTree
 

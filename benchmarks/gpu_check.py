@@ -32,18 +32,18 @@ import torch
 import typer
 
 from gumiho_decoder.config import GenerationConfig
-from gumiho_decoder.drafters.draft_model import DraftModelDrafter
-from gumiho_decoder.drafters.growth import TreeDrafter
+from gumiho_decoder.drafters.draft_model.drafter import DraftModelDrafter
+from gumiho_decoder.drafters.growing.drafter import TreeDrafter
 from gumiho_decoder.drafters.load import load_drafter
 from gumiho_decoder.drafters.ngram import NgramDrafter
+from gumiho_decoder.embedded import PROMPTS
+from gumiho_decoder.logging.recorder import environment
 from gumiho_decoder.loop import generate, plain
-from gumiho_decoder.lossless import compare
-from gumiho_decoder.measure import NODES, Bench, interleaved, measure
-from gumiho_decoder.prompts import read_prompts
-from gumiho_decoder.recorder import environment
-from gumiho_decoder.shapes import METHODS, random_drafter, random_target
+from gumiho_decoder.measuring.lossless import compare
+from gumiho_decoder.measuring.profile.shapes import METHODS, random_drafter, random_target
+from gumiho_decoder.measuring.profile.times import NODES, Bench, interleaved, measure
+from gumiho_decoder.measuring.prompts import read_prompts
 from gumiho_decoder.target import Target, load_target
-from gumiho_decoder.tiny import PROMPTS
 from gumiho_theory import ChainStructure, CostProfile, StaticTree, Structure
 from gumiho_theory.files import write_json
 
@@ -198,9 +198,9 @@ def plan(device: Device, shapes: list[str], out: Path) -> list[Part]:
 def main(
     out: Annotated[Path, typer.Option(help="Folder for the profiles and the result.")],
     device: Annotated[str, typer.Option(help="cuda, cuda:1, …")] = "cuda",
-    shapes: Annotated[str, typer.Option(help="Names in gumiho_decoder.shapes, or config.json files.")] = ",".join(
-        LARGE
-    ),
+    shapes: Annotated[
+        str, typer.Option(help="Names in gumiho_decoder.measuring.profile.shapes, or config.json files.")
+    ] = ",".join(LARGE),
     minutes: Annotated[float, typer.Option(help="No part begins after that.")] = 7.0,
     tiny: Annotated[bool, typer.Option(help="Tiny models on the CPU: whether this script works.")] = False,
 ) -> None:

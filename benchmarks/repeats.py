@@ -13,9 +13,9 @@ import numpy as np
 import typer
 
 from gumiho_decoder.config import GenerationConfig
+from gumiho_decoder.logging.recorder import environment
 from gumiho_decoder.loop import plain
-from gumiho_decoder.prompts import read_prompts, spread
-from gumiho_decoder.recorder import environment
+from gumiho_decoder.measuring.prompts import read_prompts, spread
 from gumiho_decoder.target import load_target
 
 PROMPTS = Path(__file__).parent / "prompts" / "measured.jsonl"

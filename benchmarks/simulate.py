@@ -32,15 +32,15 @@ import numpy as np
 import typer
 
 from gumiho_simulator import allocate
-from gumiho_simulator.accelerators import accelerator
 from gumiho_simulator.acceptance import HazardModel, simulate_lengths
-from gumiho_simulator.acceptance.simulate import alias_tables, cycle_table
-from gumiho_simulator.acceptance.simulate_kernel import draw_apart, draw_in_order
-from gumiho_simulator.acceptance.token_chain import TokenChain
-from gumiho_simulator.allocate_traces import resample_weights
-from gumiho_simulator.model_shape import model_shape
-from gumiho_simulator.replay import replay_cycles
-from gumiho_simulator.roofline import Setting, roofline_profile
+from gumiho_simulator.acceptance.chain.tokens import TokenChain
+from gumiho_simulator.acceptance.simulating.draws import alias_tables, cycle_table
+from gumiho_simulator.acceptance.simulating.kernel import draw_apart, draw_in_order
+from gumiho_simulator.allocating.logged import resample_weights
+from gumiho_simulator.costs.accelerators import accelerator
+from gumiho_simulator.costs.roofline import Setting, roofline_profile
+from gumiho_simulator.costs.shapes import model_shape
+from gumiho_simulator.replaying.replayed import replay_cycles
 from gumiho_theory import AcceptanceCounts, ChainStructure, EveryPositionLog, StaticTree, length_pmf
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))

@@ -19,14 +19,14 @@ import numpy as np
 import torch
 import typer
 
-from gumiho_decoder.auto import choose
-from gumiho_decoder.commands import load_pair
 from gumiho_decoder.config import GenerationConfig
-from gumiho_decoder.drafters.base import DraftOptions
+from gumiho_decoder.draft import DraftOptions
+from gumiho_decoder.logging.recorder import Recorder, environment
 from gumiho_decoder.loop import generate, plain
-from gumiho_decoder.prompts import read_prompts, spread
-from gumiho_decoder.recorder import Recorder, environment
-from gumiho_decoder.resampling import speedup_interval
+from gumiho_decoder.measuring.auto import choose
+from gumiho_decoder.measuring.pair import load_pair
+from gumiho_decoder.measuring.prompts import read_prompts, spread
+from gumiho_decoder.measuring.resampling import speedup_interval
 from gumiho_theory import InputError, Structure
 
 CHAINS = tuple(f"chain:{length}" for length in range(1, 8))

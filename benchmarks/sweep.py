@@ -23,22 +23,23 @@ import numpy as np
 import torch
 import typer
 
-from gumiho_decoder.commands import decode as decode_prompts
-from gumiho_decoder.commands import provenance
 from gumiho_decoder.config import GenerationConfig
-from gumiho_decoder.drafters.growth import TreeDrafter
+from gumiho_decoder.cycle import Generation
+from gumiho_decoder.drafters.growing.drafter import TreeDrafter
 from gumiho_decoder.drafters.load import load_drafter
-from gumiho_decoder.every_position import Log
-from gumiho_decoder.given_text import GivenText
-from gumiho_decoder.loop import Generation, plain
-from gumiho_decoder.lossless import compare
-from gumiho_decoder.measure import REPEATS, measure_together
-from gumiho_decoder.prompts import Prompt, read_prompts, spread
-from gumiho_decoder.run import RunConfig, place_seed
+from gumiho_decoder.embedded import embedded
+from gumiho_decoder.logging.every_position import Log
+from gumiho_decoder.logging.given_text import GivenText
+from gumiho_decoder.logging.recorder import provenance
+from gumiho_decoder.loop import plain
+from gumiho_decoder.measuring.decode import decode as decode_prompts
+from gumiho_decoder.measuring.lossless import compare
+from gumiho_decoder.measuring.profile.times import REPEATS, measure_together
+from gumiho_decoder.measuring.prompts import Prompt, read_prompts, spread
+from gumiho_decoder.measuring.runs import RunConfig, place_seed
 from gumiho_decoder.target import Target, load_target
-from gumiho_decoder.tiny import embedded
-from gumiho_decoder.tiny.family import FAMILY
-from gumiho_simulator.replay_trace import replay_trace
+from gumiho_decoder.tiny.making.family import FAMILY
+from gumiho_simulator.replaying.as_trace import replay_trace
 from gumiho_theory import ChainStructure, EveryPositionLog, Structure, Trace
 
 REACH = 7  # of a drafter that reaches any depth
@@ -112,7 +113,7 @@ def log_of(
         made = Generation(tuple(row["output"]), row["stop_reason"], 0.0)
         prompt = Prompt(row["prompt_id"], row["task"], ("",), chat=False)
         given = GivenText(target, row["prompt"], row["output"])
-        log.add(target, drafter, row["prompt"], made, given, prompt, 0)
+        log.add(target, drafter, row["prompt"], made, given, prompt.prompt_id, prompt.task, 0)
     return log.made(without_paths(provenance(target, drafter, config)) | {"structure": None, "complete": True})
 
 

@@ -9,14 +9,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-# Modules that notebooks and scripts have use for, beside the packages' own names.
+# The rooms and modules behind the packages' own names.
 _OF = {
-    "gumiho_theory": "rates theorem certificate symbolic montecarlo boundary largest_loss verdict tree_worth "
-    "speed_worth dependence text_cycles",
-    "gumiho_simulator": "acceptance importers intervals protocol published paper_speedups speed cycle_cost roofline "
-    "accelerators model_shape allocate_traces sample_size plots tree_plot mask_plot theorem_plots forecast_plot "
-    "allocate_plot calibration_plot bench_plot paper_plot",
-    "gumiho_decoder": "config loop target drafters.base verify sampling fta recorder lossless prompts measure",
+    "gumiho_theory": "rates drafts theorem theorem.proof extensions logs",
+    "gumiho_simulator": "acceptance importers forecasting replaying calibrating costs allocating scoreboard figures",
+    "gumiho_decoder": "config loop target draft acceptance drafters logging measuring training",
 }
 PACKAGES = tuple(_OF)
 MODULES = tuple(f"{package}.{name}" for package, names in _OF.items() for name in names.split())
@@ -50,8 +47,7 @@ def table(headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 
 def trace_schema() -> str:
     """Return the page of the two log files, from the schemas that read and write them."""
-    from gumiho_theory.every_position import EVERY_POSITION_SCHEMA
-    from gumiho_theory.trace import TRACE_SCHEMA
+    from gumiho_theory.logs import EVERY_POSITION_SCHEMA, TRACE_SCHEMA
 
     page = (
         "# Trace schema\n\nBoth files are Parquet. Schema, versions, arguments, models, device and seed stand in their "
@@ -74,7 +70,7 @@ def commands() -> str:
     """Return the page of the command line, from the application itself."""
     import typer
 
-    from gumiho_decoder.cli import app
+    from gumiho_decoder.commands.main import app
 
     page = (
         "# Commands\n\nEvery command has `--help`; with `--json` it prints one JSON object. Exit status: 0 done, 1 the "
@@ -120,13 +116,13 @@ def described(text: str) -> str:
 
 def api() -> str:
     """Return the page that lists the public names of the packages and the pages of modules."""
-    page = "# Python\n\nThe names of the three packages, then the modules that notebooks and scripts use.\n"
+    page = "# Python\n\nThe names of the three packages, then the rooms behind them.\n"
     for package in PACKAGES:
         names = "\n".join(f"   {name}" for name in importlib.import_module(package).__all__)
         page += f"\n## {package}\n\n```{{eval-rst}}\n.. currentmodule:: {package}\n\n"
         page += f".. autosummary::\n   :toctree: api\n\n{names}\n```\n"
     listed = "\n".join(MODULES)
-    return page + f"\n## Modules\n\n```{{toctree}}\n:maxdepth: 1\n\n{listed}\n```\n"
+    return page + f"\n## Rooms\n\n```{{toctree}}\n:maxdepth: 1\n\n{listed}\n```\n"
 
 
 def module_page(name: str) -> str:

@@ -7,7 +7,7 @@ from functools import cache
 
 from transformers import AddedToken
 
-from gumiho_decoder.data import train_tokenizer
+from gumiho_decoder.tiny.making.stream import train_tokenizer
 
 CHATML = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from gumiho_decoder.drafters.gumiho import GumihoDrafter
-from gumiho_decoder.drafters.gumiho_model import GumihoConfig, GumihoModel
+from gumiho_decoder.drafters.gumiho.drafter import GumihoDrafter
+from gumiho_decoder.drafters.gumiho.model import GumihoConfig, GumihoModel
 from gumiho_decoder.target import Target
 
 VOCAB = 61

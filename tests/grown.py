@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from gumiho_decoder.drafters.base import Draft, DraftOptions
-from gumiho_decoder.drafters.growth import TreeDrafter
+from gumiho_decoder.draft import Draft, DraftOptions
+from gumiho_decoder.drafters.growing.drafter import TreeDrafter
 from gumiho_decoder.target import Target
 from gumiho_theory import ChainStructure, DynamicTree, StaticTree, Structure
 

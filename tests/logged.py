@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 from fakes import VOCAB, random_target
 from gumiho_decoder.config import GenerationConfig
-from gumiho_decoder.drafters.draft_model import DraftModelDrafter
-from gumiho_decoder.every_position import Collector, Log
+from gumiho_decoder.drafters.draft_model.drafter import DraftModelDrafter
+from gumiho_decoder.logging.every_position import Collector, Log
+from gumiho_decoder.logging.recorder import Recorder
 from gumiho_decoder.loop import generate, plain
-from gumiho_decoder.prompts import Prompt
-from gumiho_decoder.recorder import Recorder
 from gumiho_decoder.target import Target
 from gumiho_theory import ChainStructure, DynamicTree, StaticTree, Structure
 from scripted import ScriptedDrafter, mixed
@@ -44,7 +43,7 @@ def logged(target, drafter, config, structures=STRUCTURES, top_k=3):
     recorder, log = Recorder(), Log(drafter, config, structures, top_k)
     collector = log.collector(recorder.prompt("a", "task", 0))
     out = generate(target, drafter, PROMPT, config, collector)
-    log.add(target, drafter, PROMPT, out, collector, Prompt("a", "task", ("?",), False), 0)
+    log.add(target, drafter, PROMPT, out, collector, "a", "task", 0)
     return recorder.trace({}), out, log.made({"drafter": drafter.name, "top_k": config.top_k})
 
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from gumiho_simulator.replay import _subtrees
+from gumiho_simulator.replaying.replayed import _subtrees
 from gumiho_theory import ChainStructure, EveryPositionLog, StaticTree
-from gumiho_theory._schema import group_codes
+from gumiho_theory.logs.schema import group_codes
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import torch
 
-from gumiho_decoder.drafters.growth import TreeDrafter
+from gumiho_decoder.drafters.growing.drafter import TreeDrafter
 
 
 class ScriptedDrafter(TreeDrafter):

@@ -7,10 +7,10 @@ from typing import Literal
 
 import torch
 
-from gumiho_decoder.drafters.base import DraftOptions
-from gumiho_decoder.fta import FullTreeAttention
-from gumiho_decoder.sampling import Warp
-from gumiho_decoder.verify import Greedy, Rule, Sampling, Typical
+from gumiho_decoder.acceptance.fta import FullTreeAttention
+from gumiho_decoder.acceptance.rules import Greedy, Rule, Sampling, Typical
+from gumiho_decoder.acceptance.sampling import Warp
+from gumiho_decoder.draft import DraftOptions
 from gumiho_theory import (
     AutoStructure,
     ChainStructure,

@@ -3,81 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import torch
 
-from gumiho_decoder.clock import Clock, Mark, between
+from gumiho_decoder.acceptance.stops import Stops
 from gumiho_decoder.config import GenerationConfig
-from gumiho_decoder.drafters.base import Draft, Drafter
-from gumiho_decoder.stops import Stops
-from gumiho_decoder.target import Target, Verified
-from gumiho_decoder.verify import Accepted
-from gumiho_theory import AutoStructure
-
-
-@dataclass(frozen=True)
-class Generation:
-    """One output.
-
-    Attributes
-    ----------
-    token_ids : tuple of int
-        New tokens, EOS included.
-    stop_reason : str
-        `eos`, `stop_string`, `length` (max_new_tokens) or `context` (the model's positions are used up).
-    seconds : float
-        Wall time, prefill included.
-    first_seconds : float
-        Of it, the time until the first token: prefill.
-    beyond : tuple of int
-        Tokens that the last cycle verified behind the end of the output.
-    """
-
-    token_ids: tuple[int, ...]
-    stop_reason: str
-    seconds: float
-    first_seconds: float = 0.0
-    beyond: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True)
-class Cycle:
-    """One cycle as it happened; what the recorder turns into a trace row.
-
-    Attributes
-    ----------
-    position : int
-        Index of the tree's root in the sequence.
-    context : Tensor, shape (tokens, H)
-        Features that the drafter took in before this draft: of the prompt, then of the path accepted before.
-    drafted : int
-        Deepest position that this draft could have had accepted.
-    path, new : list of int
-        Accepted nodes (root first); their tokens and the bonus token.
-    accepted : int
-        Accepted length, up to an accepted EOS.
-    committed : int
-        Tokens added to the output.
-    censored_at : int or None
-        Depth behind which nothing is known: an accepted EOS, or a draft shrunk by the end of the context.
-    """
-
-    position: int
-    context: torch.Tensor
-    draft: Draft
-    verified: Verified
-    drafted: int
-    path: list[int]
-    new: list[int]
-    accepted: int
-    committed: int
-    censored_at: int | None
-    stop_reason: str | None
-    draft_seconds: float
-    verify_seconds: float
-    other_seconds: float
+from gumiho_decoder.cycle import Clock, Cycle, Generation, cycle_of, outcome
+from gumiho_decoder.draft import Drafter
+from gumiho_decoder.target import Target
+from gumiho_theory import AutoStructure, InputError
 
 
 @torch.inference_mode()
@@ -93,10 +28,16 @@ def generate(
     Raises
     ------
     InputError
-        The prompt is empty or leaves no position free, or the drafter cannot make the structure.
+        The prompt is empty or leaves no position free, the structure is `auto` or one that the drafter cannot make, or
+        the calibration is another drafter's.
     """
+    structure = config.structure
+    if isinstance(structure, AutoStructure):
+        raise InputError("structure", "auto", "a structure: gumiho_decoder.choose finds one for a pair and its prompts")
+    if config.calibration is not None:
+        config.calibration.check_drafter(drafter.fingerprint)
     clock, stops = Clock(target.head_device), Stops.of(target, prompt, config)
-    structure, random = _structure(target, drafter, prompt, config), config.generator(target.head_device)
+    random = config.generator(target.head_device)
     rule, options = config.rule(random), config.options(random)
     ends = min(target.positions, drafter.positions or target.positions)
     read = target.prefill(prompt)
@@ -123,8 +64,8 @@ def generate(
         if record is not None:
             ended = clock.mark()
             cut = asked.depth < structure.depth
-            outcome = _outcome(stops.ids, new, draft.depth, cut), len(output) - known, stop
-            record(_cycle(position, features, draft, verified, accepted, outcome, (started, drafted, judged, ended)))
+            happened = outcome(stops.ids, new, draft.depth, cut), len(output) - known, stop
+            record(cycle_of(position, features, draft, verified, accepted, happened, (started, drafted, judged, ended)))
             clock.aside(ended)
         features = verified.features[accepted.nodes]
         begin = partial(drafter.advance, accepted.tokens)
@@ -143,52 +84,3 @@ def plain(target: Target, prompt: Sequence[int], config: GenerationConfig) -> Ge
     while (stop := stops.cut(output, [token])) is None:
         token = int(rule.pick(target.step(token)))
     return Generation(tuple(output), stop, clock.seconds(), first)
-
-
-def _structure(target: Target, drafter: Drafter, prompt: Sequence[int], config: GenerationConfig):
-    """Return the structure asked for, chosen if it is `auto`; refuse the calibration of another drafter."""
-    if config.calibration is not None:
-        config.calibration.check_drafter(drafter.fingerprint)
-    if not isinstance(config.structure, AutoStructure):
-        return config.structure
-    from gumiho_decoder.auto import choose
-
-    return choose(target, drafter, [prompt], config).structure
-
-
-def _outcome(ids: frozenset[int], new: list[int], drafted: int, cut: bool) -> tuple[int, int | None]:
-    """Return (accepted length, censoring depth or None) of a cycle that verified `new`, the bonus token last."""
-    for e, token in enumerate(new[:-1], start=1):
-        if token in ids:
-            return e, e
-    return len(new) - 1, drafted if cut else None
-
-
-def _cycle(
-    position: int,
-    context: torch.Tensor,
-    draft: Draft,
-    verified: Verified,
-    accepted: Accepted,
-    outcome: tuple[tuple[int, int | None], int, str | None],
-    marks: tuple[Mark, Mark, Mark, Mark],
-) -> Cycle:
-    (length, censored_at), committed, stop = outcome
-    started, drafted, judged, ended = marks
-    draft_seconds, verify_seconds = between(started, drafted), between(drafted, judged)
-    return Cycle(
-        position,
-        context,
-        draft,
-        verified,
-        draft.depth,
-        accepted.path,
-        accepted.new,
-        length,
-        committed,
-        censored_at,
-        stop,
-        draft_seconds,
-        verify_seconds,
-        max(0.0, ended.host - started.host - draft_seconds - verify_seconds),
-    )

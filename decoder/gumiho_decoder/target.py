@@ -269,7 +269,7 @@ def load_target(name: str, device: str = "cpu", dtype: str = "float32", device_m
     from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, DynamicCache
     from transformers.cache_utils import DynamicLayer
 
-    from gumiho_decoder.tiny import embedded
+    from gumiho_decoder.embedded import embedded
 
     transformers.utils.logging.disable_progress_bar()  # what loads is named if it fails; stderr is for that
     path = embedded("target") if name == "tiny" else name

@@ -1,23 +1,38 @@
-"""From acceptance counts to forecasts: fit, forecast and validate, with prompt-clustered intervals.
+"""From logs to forecasts: fit, forecast, validate, replay, calibrate, allocate; the rooms hold what stands behind them.
 
-SciPy, matplotlib and jinja2 are imported inside the functions that use them, so that importing the package,
-and with it every command, stays quick. The functions are imported here eagerly: three of them share their
-module's name, and a lazy attribute would turn into the module as soon as anything imported that module.
+Names and rooms are imported when they are first asked for, so that every command starts quickly.
 """
 
 from __future__ import annotations
 
-from gumiho_simulator.allocate import allocate
-from gumiho_simulator.allocation import Allocation, Allocations
-from gumiho_simulator.calibrate import Calibrated, calibrate
-from gumiho_simulator.fit import FitResult, fit
-from gumiho_simulator.forecast import Forecast, forecast
-from gumiho_simulator.importance import PositionImportance, importance
-from gumiho_simulator.replay import Replay, replay
-from gumiho_simulator.report import write_report
-from gumiho_simulator.report_data import DemoSummary, NearTie, TreeDrawing
-from gumiho_simulator.summary import LogWarning, read_log
-from gumiho_simulator.validate import Validation, validate
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gumiho_simulator.allocating import Allocation, Allocations, allocate
+    from gumiho_simulator.calibrating import Calibrated, calibrate
+    from gumiho_simulator.forecasting import (
+        FitResult,
+        Forecast,
+        LogWarning,
+        Validation,
+        fit,
+        forecast,
+        read_log,
+        validate,
+    )
+    from gumiho_simulator.replaying import PositionImportance, Replay, importance, replay
+    from gumiho_simulator.reports import DemoSummary, NearTie, TreeDrawing, write_report
+
+_NAMES = {
+    "allocating": ("Allocation", "Allocations", "allocate"),
+    "calibrating": ("Calibrated", "calibrate"),
+    "forecasting": ("FitResult", "Forecast", "LogWarning", "Validation", "fit", "forecast", "read_log", "validate"),
+    "replaying": ("PositionImportance", "Replay", "importance", "replay"),
+    "reports": ("DemoSummary", "NearTie", "TreeDrawing", "write_report"),
+}
+_ROOM = {name: room for room, names in _NAMES.items() for name in names}
+_ROOMS = (*_NAMES, "acceptance", "costs", "figures", "importers", "scoreboard")
 
 __all__ = [
     "Allocation",
@@ -42,3 +57,15 @@ __all__ = [
     "validate",
     "write_report",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return import_module(f"{__name__}.{name}")
+    if name in _ROOM:
+        return getattr(import_module(f"{__name__}.{_ROOM[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__, *_ROOMS])

@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from fakes import VOCAB, random_drafter, random_target
+from gumiho_decoder.acceptance.rules import follow, path_to
 from gumiho_decoder.config import GenerationConfig
-from gumiho_decoder.drafters.base import Draft
+from gumiho_decoder.draft import Draft
+from gumiho_decoder.logging.recorder import Recorder
 from gumiho_decoder.loop import generate, plain
-from gumiho_decoder.recorder import Recorder
-from gumiho_decoder.verify import follow, path_to
 from gumiho_theory import ChainStructure, DynamicTree, InputError, ScoreCalibration, Structure, TemperatureMap
 from scripted import ScriptedDrafter, mixed
 

@@ -9,9 +9,9 @@ import torch
 
 from fakes import random_drafter, random_target
 from gumiho_decoder.config import GenerationConfig
+from gumiho_decoder.logging.recorder import Recorder
 from gumiho_decoder.loop import generate, plain
-from gumiho_decoder.lossless import compare
-from gumiho_decoder.recorder import Recorder
+from gumiho_decoder.measuring.lossless import compare
 from gumiho_theory import Structure
 
 pytestmark = [

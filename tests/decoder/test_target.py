@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from fakes import random_target
-from gumiho_decoder.data import train_tokenizer
 from gumiho_decoder.target import check_tree_attention, load_target
+from gumiho_decoder.tiny.making.stream import train_tokenizer
 from gumiho_theory import DraftTree, InputError
 
 

@@ -9,7 +9,7 @@ import sys
 PROBE = """
 import json, sys
 sys.argv = ["gumiho", *json.loads(sys.argv[1])]
-from gumiho_decoder.cli import main
+from gumiho_decoder.commands.main import main
 try:
     main()
 except SystemExit as ended:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gumiho_simulator.replay_trace import replay_trace
+from gumiho_simulator.replaying.as_trace import replay_trace
 from gumiho_theory import CostProfile, EveryPositionLog, StaticTree, Structure, Trace
 
 FOLDER = Path(__file__).parents[2] / "traces"

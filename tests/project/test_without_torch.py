@@ -13,7 +13,7 @@ sys.path.insert(0, {tests!r})
 from without_torch import Block
 sys.meta_path.insert(0, Block())
 sys.argv = {arguments!r}
-from gumiho_decoder.cli import main
+from gumiho_decoder.commands.main import main
 main()
 """
 

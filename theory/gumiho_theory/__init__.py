@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from gumiho_theory.calibration import IsotonicMap, ScoreCalibration, TemperatureMap
-from gumiho_theory.certificate import Certificate, Move, verify_certificate
-from gumiho_theory.counts import AcceptanceCounts
+from importlib import import_module
+from typing import Any
+
+from gumiho_theory.drafts.calibration import IsotonicMap, ScoreCalibration, TemperatureMap
+from gumiho_theory.drafts.structure import AutoStructure, ChainStructure, DynamicTree, StaticTree, Structure
+from gumiho_theory.drafts.tree import DraftTree
 from gumiho_theory.errors import InputError
-from gumiho_theory.every_position import EveryPositionLog
+from gumiho_theory.logs.counts import AcceptanceCounts
+from gumiho_theory.logs.every_position import EveryPositionLog
+from gumiho_theory.logs.ranks import RankRates, rank_rates
+from gumiho_theory.logs.trace import Trace
 from gumiho_theory.profile import CostProfile
-from gumiho_theory.rank_rates import RankRates, rank_rates
 from gumiho_theory.rates import (
     conditional_to_survival,
     expected_accepted,
@@ -17,10 +22,8 @@ from gumiho_theory.rates import (
     survival_to_conditional,
     tau,
 )
-from gumiho_theory.structure import AutoStructure, ChainStructure, DynamicTree, StaticTree, Structure
-from gumiho_theory.theorem import TheoremCheck, check_theorem
-from gumiho_theory.trace import Trace
-from gumiho_theory.tree import DraftTree
+from gumiho_theory.theorem.certificate import Certificate, Move, verify_certificate
+from gumiho_theory.theorem.check import TheoremCheck, check_theorem
 
 __all__ = [
     "AcceptanceCounts",
@@ -51,3 +54,9 @@ __all__ = [
     "tau",
     "verify_certificate",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "extensions":  # the one room that nothing else here needs
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -173,3 +174,15 @@ def loads_json(place: str, data: bytes | str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InputError(place, f"a JSON {type(value).__name__}", "one JSON object")
     return value
+
+
+def check_schema(found: object, name: str, major: int) -> None:
+    """Accept ``name/major`` and its additive minors (``name/major.minor``), refuse anything else."""
+    match = re.fullmatch(r"([\w.]+)/(\d{1,6})(\.\d{1,6})?", found) if isinstance(found, str) else None
+    if match is None or match[1] != name or int(match[2]) != major:
+        newer = match is not None and match[1] == name and int(match[2]) > major
+        raise InputError(
+            "schema",
+            "nothing" if found is None else repr(found),
+            f"{name}/{major}" + (" (written by a newer version of this toolkit)" if newer else ""),
+        )

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gumiho_theory._schema import check_schema
 from gumiho_theory.errors import InputError
-from gumiho_theory.files import PathLike, read_json, write_json
+from gumiho_theory.files import PathLike, check_schema, read_json, write_json
 
 SCHEMA = "gumiho.cost_profile"
 MAJOR = 1

@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gumiho_theory._types import BoolArray, FloatArray
 from gumiho_theory.errors import InputError
+from gumiho_theory.types import BoolArray, FloatArray
 
+# Positions of a draft that any file, log or command may name.
+MAX_DEPTH = 512
 _SUM_TOLERANCE = 1e-9
 
 

@@ -1,5 +1,6 @@
-"""Drafters: one file a method behind one protocol."""
+"""Drafters: one file or folder a method, the growing of trees that all share, and the loading by name."""
 
-from gumiho_decoder.drafters.base import Draft, Drafter
+from gumiho_decoder.drafters.growing import TreeDrafter
+from gumiho_decoder.drafters.load import load_drafter
 
-__all__ = ["Draft", "Drafter"]
+__all__ = ["TreeDrafter", "load_drafter"]

@@ -5,19 +5,19 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from gumiho_decoder.checkpoints import FILES, load_published
-from gumiho_decoder.drafters.eagle import EagleDrafter, EagleModel
-from gumiho_decoder.drafters.fingerprint import fingerprint
-from gumiho_decoder.drafters.growth import TreeDrafter
-from gumiho_decoder.drafters.gumiho import GumihoDrafter
-from gumiho_decoder.drafters.gumiho_model import GumihoModel
-from gumiho_decoder.drafters.hydra import HydraDrafter
-from gumiho_decoder.drafters.hydra_model import HydraModel
+from gumiho_decoder.drafters.eagle.drafter import EagleDrafter, EagleModel
+from gumiho_decoder.drafters.eagle.serial import placed
+from gumiho_decoder.drafters.files.fingerprint import fingerprint
+from gumiho_decoder.drafters.files.own_format import CONFIG_BYTES
+from gumiho_decoder.drafters.growing.drafter import TreeDrafter
+from gumiho_decoder.drafters.gumiho.drafter import GumihoDrafter
+from gumiho_decoder.drafters.gumiho.model import GumihoModel
+from gumiho_decoder.drafters.hydra.drafter import HydraDrafter
+from gumiho_decoder.drafters.hydra.model import HydraModel
 from gumiho_decoder.drafters.medusa import MedusaDrafter, MedusaModel
-from gumiho_decoder.drafters.own_format import CONFIG_BYTES
-from gumiho_decoder.drafters.serial_model import placed
+from gumiho_decoder.drafters.published import FILES, load_published
+from gumiho_decoder.embedded import embedded
 from gumiho_decoder.target import Target, check_tree_attention, load_target
-from gumiho_decoder.tiny import embedded
 from gumiho_theory import InputError
 from gumiho_theory.files import read_json
 
@@ -101,7 +101,7 @@ def _from_folder(folder: Path, name: str, target: Target, serial_steps: int | No
 
 
 def _draft_model(name: str, of: str, target: Target) -> TreeDrafter:
-    from gumiho_decoder.drafters.draft_model import DraftModelDrafter
+    from gumiho_decoder.drafters.draft_model.drafter import DraftModelDrafter
 
     try:
         draft = load_target(of, "cpu", "float32")

@@ -13,9 +13,9 @@ from typing import ClassVar
 import torch
 from torch import nn
 
-from gumiho_decoder.drafters.growth import TreeDrafter
-from gumiho_decoder.drafters.own_format import load_pretrained, save_pretrained
-from gumiho_decoder.drafters.serial_model import SerialConfig
+from gumiho_decoder.drafters.eagle.serial import SerialConfig
+from gumiho_decoder.drafters.files.own_format import load_pretrained, save_pretrained
+from gumiho_decoder.drafters.growing.drafter import TreeDrafter
 from gumiho_decoder.target import Target
 
 

@@ -13,9 +13,9 @@ from itertools import chain
 import numpy as np
 import torch
 
-from gumiho_decoder.drafters.base import Draft, DraftOptions
-from gumiho_decoder.drafters.branches import Branches, Grown
-from gumiho_decoder.drafters.growth import TreeDrafter
+from gumiho_decoder.draft import Draft, DraftOptions
+from gumiho_decoder.drafters.growing.branches import Branches, Grown
+from gumiho_decoder.drafters.growing.drafter import TreeDrafter
 from gumiho_decoder.target import Target
 from gumiho_theory import InputError, Structure
 

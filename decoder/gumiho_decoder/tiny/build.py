@@ -19,15 +19,15 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from safetensors.torch import load_file, save_file
 
-from gumiho_decoder.data import load_stream, save_stream, token_stream, train_tokenizer
-from gumiho_decoder.hidden_states import FeatureCache
 from gumiho_decoder.target import load_target
-from gumiho_decoder.tiny import corpus, family
-from gumiho_decoder.tiny.prompt_cutter import KINDS, cut
-from gumiho_decoder.train_blocks import TokenBlocks
-from gumiho_decoder.train_session import Step
-from gumiho_decoder.train_target import TargetConfig, heldout_loss, train_target
-from gumiho_decoder.training import Log, LoopConfig
+from gumiho_decoder.tiny.making import corpus, family
+from gumiho_decoder.tiny.making.prompts import KINDS, cut
+from gumiho_decoder.tiny.making.stream import load_stream, save_stream, token_stream, train_tokenizer
+from gumiho_decoder.tiny.making.target import TargetConfig, heldout_loss, train_target
+from gumiho_decoder.training.features import FeatureCache
+from gumiho_decoder.training.loop import Log, LoopConfig
+from gumiho_decoder.training.session import Step
+from gumiho_decoder.training.texts.blocks import TokenBlocks
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
 Cache = Annotated[Path, typer.Option(help="Folder for downloads, token streams and checkpoints.")]

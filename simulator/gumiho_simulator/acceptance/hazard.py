@@ -8,8 +8,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from gumiho_simulator.acceptance._counts import binomial_log_likelihood, positions
-from gumiho_simulator.acceptance.observations import Observations
+from gumiho_simulator.acceptance.observed.counts import binomial_log_likelihood, positions
+from gumiho_simulator.acceptance.observed.observations import Observations
 from gumiho_theory import AcceptanceCounts, InputError
 
 FloatArray = NDArray[np.float64]

@@ -9,11 +9,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from gumiho_simulator.acceptance._likelihood import Pieces, log_likelihood, maximise
-from gumiho_simulator.acceptance._links import anchored
+from gumiho_simulator.acceptance.chain.likelihood import Pieces, log_likelihood, maximise
+from gumiho_simulator.acceptance.chain.links import anchored
+from gumiho_simulator.acceptance.chain.tokens import FREE_DEPTHS, TokenChain
 from gumiho_simulator.acceptance.hazard import HazardModel
-from gumiho_simulator.acceptance.observations import Observations
-from gumiho_simulator.acceptance.token_chain import FREE_DEPTHS, TokenChain
+from gumiho_simulator.acceptance.observed.observations import Observations
 from gumiho_theory import AcceptanceCounts, tau
 
 FloatArray = NDArray[np.float64]

@@ -9,11 +9,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from gumiho_simulator.acceptance._counts import positions
-from gumiho_simulator.acceptance._likelihood import maximise
-from gumiho_simulator.acceptance._links import anchored, logistic
+from gumiho_simulator.acceptance.chain.likelihood import maximise
+from gumiho_simulator.acceptance.chain.links import anchored, logistic
 from gumiho_simulator.acceptance.hazard import HazardModel
-from gumiho_simulator.acceptance.observations import Observations
+from gumiho_simulator.acceptance.observed.counts import positions
+from gumiho_simulator.acceptance.observed.observations import Observations
 from gumiho_theory import AcceptanceCounts, conditional_to_survival
 
 FloatArray = NDArray[np.float64]

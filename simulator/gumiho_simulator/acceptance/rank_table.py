@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from gumiho_simulator.acceptance.hazard import HazardModel
 from gumiho_simulator.acceptance.hidden_markov import HiddenMarkovModel
-from gumiho_simulator.acceptance.observations import Observations
-from gumiho_simulator.acceptance.rank_counts import RankCounts
+from gumiho_simulator.acceptance.observed.observations import Observations
+from gumiho_simulator.acceptance.observed.rank_counts import RankCounts
 from gumiho_theory import AcceptanceCounts, InputError
 
 FloatArray = NDArray[np.float64]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from gumiho_simulator.importers._entries import Entry
-from gumiho_simulator.importers._tally import Reading
+from gumiho_simulator.importers.reading.entries import Entry
+from gumiho_simulator.importers.reading.tally import Reading
 from gumiho_theory import AcceptanceCounts, InputError, Trace
-from gumiho_theory.counts import SCHEMA
 from gumiho_theory.files import read_json
+from gumiho_theory.logs.counts import SCHEMA
 
 _PARQUET = b"PAR1"
 

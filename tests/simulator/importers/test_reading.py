@@ -12,8 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gumiho_simulator import LogWarning, read_log
-from gumiho_simulator.importers import FORMATS, _cycles, _entries, _tally, import_logs, read
-from gumiho_simulator.importers._tally import Tally
+from gumiho_simulator.importers import FORMATS, import_logs, read
+from gumiho_simulator.importers.reading import cycles as _cycles
+from gumiho_simulator.importers.reading import entries as _entries
+from gumiho_simulator.importers.reading import tally as _tally
+from gumiho_simulator.importers.reading.tally import Tally
 from gumiho_theory import AcceptanceCounts, InputError, Trace
 
 EAGLE = {"question_id": 1, "choices": [{"index": 0, "turns": ["Hi"], "idxs": [2], "new_tokens": [9]}]}

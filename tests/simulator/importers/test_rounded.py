@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gumiho_simulator.importers._rounded import cycles_of, half_unit, survivors
+from gumiho_simulator.importers.reading.rounded import cycles_of, half_unit, survivors
 
 
 @given(st.integers(1, 12), st.lists(st.integers(0, 12), min_size=1, max_size=3), st.integers(0, 36))

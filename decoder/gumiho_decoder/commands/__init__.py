@@ -1,0 +1,1 @@
+"""The `gumiho` command: one file a command, and `main`, which assembles those of all three parts."""

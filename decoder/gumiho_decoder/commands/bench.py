@@ -1,0 +1,90 @@
+"""The command `gumiho bench`."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gumiho_theory import InputError
+
+STRUCTURES = ("chain:3", "chain:7", "tree:total=16,top_k=4,depth=7,mlp_topk=4")
+
+
+def bench(
+    prompts: Annotated[str, typer.Option(help="Prompt files, comma-separated; see `decode`.")],
+    drafters: Annotated[str, typer.Option(help="Drafters, comma-separated; see `decode`.")],
+    more: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
+    target: Annotated[str, typer.Option(help="Causal LM: a folder, a hub id, or `tiny` (embedded).")] = "tiny",
+    structures: Annotated[
+        list[str] | None,
+        typer.Option(help="Structures, separated by spaces; chain:3, chain:7 and a tree of 16 nodes unless given."),
+    ] = None,
+    temperatures: Annotated[str, typer.Option(help="Comma-separated; 0: greedy.")] = "0",
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first N prompts of each file.")] = None,
+    max_new_tokens: Annotated[int, typer.Option(min=1, help="Most tokens of an output.")] = 128,
+    first: Annotated[int, typer.Option(min=1, help="Also tau over cycles that start within N new tokens.")] = 32,
+    repeats: Annotated[int, typer.Option(min=1, help="Times that each output is made and timed.")] = 1,
+    seed: Annotated[int, typer.Option(help="Of the draws at temperatures above 0.")] = 0,
+    calibrations: Annotated[
+        Path | None,
+        typer.Option(help="Folder of score calibrations, or `tiny`: trees with and without."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Folder for a trace a row, and index.json.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with what is in that folder.")] = False,
+    report: Annotated[Path | None, typer.Option(help="Folder for rows.csv and figures.")] = None,
+    dtype: Annotated[str, typer.Option(help="float32, bfloat16 or float16.")] = "float32",
+    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, …; auto: over all devices.")] = "cpu",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Measure drafters x structures x temperatures x prompt files, in turn with plain decoding and `generate`.
+
+    Example: gumiho bench --drafters tiny:gumiho,ngram --prompts p.jsonl --structures chain:3 chain:7 -o bench
+
+    Greedy outputs are compared with plain decoding: exit status 1 if one differs.
+    """
+    # Click gives an option one value; the further ones of `--structures A B C` arrive as arguments.
+    if more and not structures:
+        raise InputError("arguments", " ".join(more), "options only; structures follow --structures")
+    asked = (*(structures or STRUCTURES), *(more or ()))
+    wanted = _listed(drafters), _listed(prompts), asked, _temperatures(temperatures)
+
+    from gumiho_decoder.measuring.bench.run import BenchRequest, make_folder, run_bench
+
+    if report is not None:
+        make_folder(report)
+    limits = limit, max_new_tokens, first, repeats, seed
+    result = run_bench(BenchRequest(target, *wanted, *limits, calibrations, output, resume, dtype, device))
+    if report is not None:
+        from gumiho_simulator.reports import write_bench_report
+
+        write_bench_report(report, result["rows"])
+    if as_json:
+        typer.echo(json.dumps(result, allow_nan=False))
+    else:
+        from gumiho_simulator.reports import show_bench
+
+        show_bench(result["rows"])
+    if any(row["lossless"] and row["lossless"]["different"] for row in result["rows"]):
+        raise typer.Exit(1)
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _temperatures(text: str) -> tuple[float, ...]:
+    values: Sequence[str] = _listed(text)
+    try:
+        made = tuple(float(value) for value in values)
+    except ValueError:
+        made = (math.nan,)
+    if not all(math.isfinite(value) and value >= 0 for value in made):
+        raise InputError("--temperatures", text, "numbers of at least 0, comma-separated")
+    return made

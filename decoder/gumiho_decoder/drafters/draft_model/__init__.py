@@ -1,0 +1,5 @@
+"""Any smaller causal LM with the same tokenizer."""
+
+from gumiho_decoder.drafters.draft_model.drafter import DraftModelDrafter
+
+__all__ = ["DraftModelDrafter"]

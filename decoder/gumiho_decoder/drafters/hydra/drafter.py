@@ -1,0 +1,85 @@
+"""Drafting with Hydra's heads: one position after another, each head reading the path drafted so far."""
+
+from __future__ import annotations
+
+import torch
+
+from gumiho_decoder.drafters.eagle.drafter import of_parents
+from gumiho_decoder.drafters.eagle.serial import placed
+from gumiho_decoder.drafters.growing.cache import TreeCache
+from gumiho_decoder.drafters.growing.drafter import TreeDrafter
+from gumiho_decoder.drafters.hydra.model import HydraModel
+from gumiho_decoder.target import Target
+
+
+class HydraDrafter(TreeDrafter):
+    """Hydra heads on a target; with a prefix layer (Hydra++) its cache, which holds verified features only.
+
+    Raises
+    ------
+    InputError
+        Hidden size or vocabulary of heads and target differ.
+    """
+
+    method = "hydra"
+
+    def __init__(self, model: HydraModel, target: Target, name: str) -> None:
+        target.check_fit(name, model.config.hidden_size, model.config.vocab_size)
+        self.name = name
+        self.config = model.config
+        self.depth = model.config.hydra_heads
+        self.serial_steps = (
+            None if model.config.grounded else 1
+        )  # ungrounded heads are Medusa's: none waits for another
+        self.target = target
+        self.model = placed(model, target.head_device, target.dtype).eval().requires_grad_(False)
+        self._cache = TreeCache(self.model.prefix) if self.model.prefix else None
+        self._tokens = torch.empty(0, dtype=torch.int64)
+        self._features = torch.empty(0)
+
+    @property
+    def root_token(self) -> torch.Tensor:
+        """See `TreeDrafter.root_token`."""
+        return self._tokens[-1:]
+
+    def start(self, tokens: torch.Tensor, features: torch.Tensor) -> None:
+        """See `Drafter.start`."""
+        if self._cache is not None:
+            self._cache.clear()
+        self.advance(tokens, features)
+
+    def advance(self, tokens: torch.Tensor, features: torch.Tensor) -> None:
+        """See `Drafter.advance`."""
+        features = features.to(self.target.head_device)
+        self._tokens = tokens
+        self._features = features if self._cache is None else self._cache.read(features)
+
+    def branches(self, depth: int, roots: torch.Tensor | None = None) -> HydraBranches:
+        """See `TreeDrafter.branches`."""
+        if roots is None:
+            return HydraBranches(self, self._features[-1:], self.root_token)
+        return HydraBranches(self, self._features[roots - 1], self._tokens[roots])
+
+
+class HydraBranches:
+    """One head a level, reading each node's own path; see `Branches`."""
+
+    def __init__(self, drafter: HydraDrafter, features: torch.Tensor, roots: torch.Tensor) -> None:
+        self._model, self._target = drafter.model, drafter.target
+        self._inputs = features[:, None]  # (B, nodes of the last call, width)
+        self._roots = roots
+
+    def root(self) -> torch.Tensor:
+        """See `Branches.root`."""
+        return self._read(0, self._roots[:, None], torch.zeros_like(self._roots)[:, None])[0]
+
+    def deeper(self, depth: int, tokens: torch.Tensor, parents: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """See `Branches.deeper`."""
+        return self._read(depth, tokens, parents)
+
+    def _read(self, depth: int, tokens: torch.Tensor, parents: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        rows = torch.zeros_like(tokens)
+        if self._model.config.grounded:
+            self._inputs = torch.cat([of_parents(self._inputs, parents), self._target.embed(tokens)], dim=-1)
+            rows = torch.arange(tokens.shape[1], device=tokens.device).expand_as(tokens)
+        return torch.log_softmax(self._model.heads[depth](self._inputs).float(), dim=-1), rows

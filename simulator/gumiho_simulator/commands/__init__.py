@@ -1,0 +1,1 @@
+"""The simulator's commands: one file a command."""

@@ -1,0 +1,165 @@
+"""Figures of an allocation search: tau against cycle time with its front, and any quantity by split of the heads.
+
+Like the figures of `gumiho_simulator.figures.basics`: data and an Axes in, the Axes out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gumiho_simulator.allocating.heads import Allocation, Allocations
+from gumiho_simulator.figures.basics import BLUE, GREEN, GREY, INK, MUTED, ORANGE, new_axes
+from gumiho_theory import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_QUANTITIES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "tau": ("tau (bonus included, micro)", ("lo", "hi")),
+    "speedup": ("speedup over plain decoding", ("speedup_lo", "speedup_hi")),
+    "cycle_seconds": ("milliseconds of a cycle, by the profile", ()),
+}
+_LINES = ((BLUE, "o"), (ORANGE, "s"), (GREEN, "D"), (GREY, "^"))
+_SIZE = (6.4, 4.4)  # of a new figure, inches
+
+
+def plot_front(found: Allocations, ax: Axes | None = None) -> Axes:
+    """Draw tau against the time of a cycle, with 95 % intervals of tau where there are any.
+
+    Rays through the origin hold allocations of equal speed; the one drawn is that of the best. The front is named:
+    serial steps x layers of each + parallel heads.
+
+    Parameters
+    ----------
+    found
+        Allocations under a profile.
+    ax
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    Axes
+        The axes drawn on.
+    """
+    ax = ax if ax is not None else new_axes(_SIZE)
+    on_front = set(map(id, found.front))
+    beaten = [row for row in found.rows if id(row) not in on_front]
+    if beaten:
+        _points(ax, beaten, GREY, "o", "beaten in tau and time by another")
+    ax.plot([_ms(row) for row in found.front], [row.tau for row in found.front], color=BLUE, linewidth=1.6, alpha=0.75)
+    _points(ax, list(found.front), BLUE, "o", "front")
+    best = found.best
+    ax.plot(
+        _ms(best),
+        best.tau,
+        "D",
+        color=ORANGE,
+        markersize=8,
+        markeredgecolor=INK,
+        markeredgewidth=0.8,
+        zorder=4,
+        label=f"fastest, {best.speedup:.2f}x plain decoding: {best}",
+    )
+    right = 1.06 * max(_ms(row) for row in found.rows)
+    equal = [0, right * best.tau / _ms(best)]
+    ax.plot([0, right], equal, color=MUTED, linewidth=1, linestyle=(0, (4, 2)), zorder=0, label="equally fast")
+    for number, row in enumerate(found.front):  # names take turns in height: neighbours on the front are often close
+        ax.annotate(
+            row.heads,
+            (_ms(row), row.tau if row.hi is None else row.hi),
+            (0, 3 + 9 * (number % 2)),
+            textcoords="offset points",
+            ha="center",
+            fontsize=8,
+            color=MUTED,
+        )
+    heights = [height for row in found.rows for height in (row.tau, row.lo, row.hi) if height is not None]
+    times = [_ms(row) for row in found.rows]
+    margin_x, margin_y = (max(0.08 * np.ptp(values), 0.02 * max(values)) for values in (times, heights))
+    ax.set(
+        xlabel="milliseconds of a cycle, by the profile",
+        ylabel="tau (bonus included)",
+        xlim=(min(times) - margin_x, max(times) + margin_x),
+        ylim=(min(heights) - margin_y, max(heights) + margin_y),
+    )
+    ax.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), borderaxespad=0.2, handletextpad=0.6, frameon=False)
+    return ax
+
+
+def plot_by_split(found: Allocations, quantity: str, ax: Axes | None = None) -> Axes:
+    """Draw a quantity against the split of the heads, a line for each number of layers of a serial step.
+
+    Parameters
+    ----------
+    found
+        Allocations under a profile.
+    quantity
+        ``tau`` (bonus included, micro), ``speedup`` (over plain decoding), both with 95 % intervals where there are
+        any, or ``cycle_seconds``, drawn in milliseconds.
+    ax
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    Axes
+        The axes drawn on.
+
+    Raises
+    ------
+    InputError
+        Another quantity.
+    """
+    if quantity not in _QUANTITIES:
+        raise InputError("quantity", repr(quantity), " or ".join(_QUANTITIES))
+    ax = ax if ax is not None else new_axes(_SIZE)
+    label, limits = _QUANTITIES[quantity]
+    scale = 1000.0 if quantity == "cycle_seconds" else 1.0
+    layers = sorted({row.serial_layers or 0 for row in found.rows})
+    splits = sorted({(row.serial, row.parallel) for row in found.rows})
+    for number, count in enumerate(layers):
+        own = (row for row in found.rows if (row.serial_layers or 0) == count)
+        rows = sorted(own, key=lambda row: (row.serial, row.parallel))
+        values = np.array([scale * getattr(row, quantity) for row in rows])
+        ends = [[getattr(row, name) for row in rows] for name in limits] or [[None] * len(rows)] * 2
+        bars = [[0.0 if end is None else abs(end - v) for end, v in zip(one, values, strict=True)] for one in ends]
+        shift = 0.06 * (number - (len(layers) - 1) / 2)
+        place = [splits.index((row.serial, row.parallel)) + shift for row in rows]
+        colour, marker = _LINES[number % len(_LINES)]
+        name = f"{count} layer{'s' * (count > 1)}" if count else "no serial step, or layers not said"
+        ax.errorbar(
+            place,
+            values,
+            yerr=bars,
+            fmt=f"-{marker}",
+            color=colour,
+            markersize=5.5,
+            linewidth=1.4,
+            elinewidth=1.4,
+            capsize=2.5,
+            label=name,
+        )
+    ax.set_xticks(range(len(splits)), [f"{serial} + {parallel}" for serial, parallel in splits])
+    ax.set(xlabel="serial steps + parallel heads", ylabel=label)
+    ax.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=3, borderaxespad=0.2, frameon=False)
+    return ax
+
+
+def _points(ax: Axes, rows: list[Allocation], colour: str, marker: str, label: str) -> None:
+    bars = np.array([[0.0 if end is None else abs(end - row.tau) for end in (row.lo, row.hi)] for row in rows]).T
+    ax.errorbar(
+        [_ms(row) for row in rows],
+        [row.tau for row in rows],
+        yerr=bars,
+        fmt=marker,
+        color=colour,
+        markersize=5.5,
+        elinewidth=1.4,
+        capsize=2.5,
+        label=label,
+    )
+
+
+def _ms(row: Allocation) -> float:
+    return 1000 * row.cycle_seconds

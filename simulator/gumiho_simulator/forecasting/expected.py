@@ -1,0 +1,73 @@
+"""What dynamic trees promised beside what they gave: the sum of calibrated path probabilities is a forecast of tau."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gumiho_simulator.forecasting.intervals import effective_prompts, resample, small_sample_factor, stretch
+from gumiho_theory import Trace
+from gumiho_theory.logs.schema import group_codes
+
+
+@dataclass(frozen=True)
+class ExpectedTau:
+    """Forecast and measured tau of the same cycles; bonus included, micro, over complete cycles with a forecast.
+
+    Parameters
+    ----------
+    expected
+        1 + the mean of ``expected_accepted``.
+    measured
+        1 + the mean accepted length.
+    lo, hi
+        95 % limits of expected - measured, prompts resampled, each with both its numbers; None with fewer than two
+        prompts. Scores are calibrated where the limits hold 0.
+    """
+
+    expected: float
+    measured: float
+    lo: float | None
+    hi: float | None
+
+
+def expected_tau(trace: Trace, generator: np.random.Generator, n_resamples: int = 2000) -> ExpectedTau | None:
+    """Compare the accepted lengths that a trace's dynamic trees expected with those they had.
+
+    Parameters
+    ----------
+    trace
+        A cycle trace.
+    generator
+        Source of randomness.
+    n_resamples
+        Number of resamples.
+
+    Returns
+    -------
+    ExpectedTau or None
+        None where no complete cycle has an ``expected_accepted``: chains, static trees, older traces.
+    """
+    known = trace.complete & ~np.isnan(trace.expected_accepted)
+    if not known.any():
+        return None
+    prompt = group_codes(trace.prompt_id[known])
+    expected, accepted, cycles = (
+        np.bincount(prompt, weights=weights)
+        for weights in (trace.expected_accepted[known], trace.accepted[known], np.ones(len(prompt)))
+    )
+    apart = expected - accepted
+    taus = 1 + float(expected.sum() / cycles.sum()), 1 + float(accepted.sum() / cycles.sum())
+    if len(cycles) < 2:
+        return ExpectedTau(*taus, None, None)
+    draws = resample(
+        lambda index: apart[index].sum(axis=-1) / cycles[index].sum(axis=-1),
+        len(cycles),
+        len(cycles) * 2,
+        generator,
+        n_resamples,
+    )
+    factor = small_sample_factor(effective_prompts(cycles))
+    low, high = stretch(np.array(apart.sum() / cycles.sum()), draws, factor)
+    return ExpectedTau(*taus, float(low), float(high))

@@ -1,0 +1,319 @@
+"""95 % intervals that respect clustering: whole prompts are resampled, never single cycles.
+
+Cycles of one prompt are alike, so cycles are far fewer independent observations than their number suggests;
+design effects of 2 to 600 were measured on public logs. Resampling prompts is right for many prompts and
+too narrow for few, so each percentile interval is stretched about its estimate by sqrt(n / (n - 1)) t / z
+(see `small_sample_factor`).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gumiho_simulator.acceptance.observed.counts import positions
+from gumiho_theory import AcceptanceCounts
+
+FloatArray = NDArray[np.float64]
+
+LEVEL = 0.95
+_CELLS = 4_000_000  # resampled numbers held in memory at once
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Estimates with their 95 % limits, clustered by prompt.
+
+    Parameters
+    ----------
+    estimate, low, high : ndarray
+        Equal shapes; low and high are nan where fewer than two prompts inform the estimate.
+    """
+
+    estimate: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+
+def small_sample_factor(prompts: float) -> float:
+    """By how much a percentile interval over n resampled prompts has to be stretched.
+
+    The bootstrap's variance is (n - 1) / n of the unbiased one, and a variance estimated from n prompts
+    calls for Student's t with n - 1 degrees of freedom instead of the normal quantile.
+
+    Parameters
+    ----------
+    prompts
+        Number of prompts, or effective number when cycles per prompt vary; at least 2 (smaller values count
+        as 2).
+
+    Returns
+    -------
+    float
+        sqrt(n / (n - 1)) t / z; 1.06 at 32 prompts, 1.22 at 10.
+    """
+    from scipy.stats import norm, t
+
+    n = max(prompts, 2.0)
+    upper = 0.5 + LEVEL / 2
+    return float(np.sqrt(n / (n - 1)) * t.ppf(upper, n - 1) / norm.ppf(upper))
+
+
+def effective_prompts(cycles: NDArray[np.int64] | FloatArray) -> float:
+    """Kish's effective number of prompts, (sum w)^2 / sum w^2, for cycles per prompt as weights.
+
+    Parameters
+    ----------
+    cycles : ndarray [G]
+        Cycles of each prompt.
+
+    Returns
+    -------
+    float
+        Between 1 and G; 0 without cycles. A few runaway outputs that hold most cycles bring it down.
+    """
+    weights = np.asarray(cycles, dtype=np.float64)
+    square = float((weights**2).sum())
+    return float(weights.sum()) ** 2 / square if square else 0.0
+
+
+def stretch(estimate: FloatArray, draws: FloatArray, factor: FloatArray | float) -> tuple[FloatArray, FloatArray]:
+    """Take the percentiles of resampled values and stretch them about the estimate.
+
+    Parameters
+    ----------
+    estimate : ndarray [...]
+        The estimates.
+    draws : ndarray [..., B]
+        Resampled values; nan where a resample says nothing.
+    factor : float or ndarray [...]
+        See `small_sample_factor`.
+
+    Returns
+    -------
+    low, high : ndarray [...]
+        Limits, not clipped; nan where every draw is nan.
+    """
+    tail = (1 - LEVEL) / 2
+    low, high = np.full(estimate.shape, np.nan), np.full(estimate.shape, np.nan)
+    some = np.isfinite(draws).any(axis=-1) & np.isfinite(estimate)
+    if some.any():
+        low[some], high[some] = np.nanquantile(draws[some], [tail, 1 - tail], axis=-1)
+    return estimate + factor * (low - estimate), estimate + factor * (high - estimate)
+
+
+def resample(
+    statistic: Callable[[NDArray[np.int64]], FloatArray],
+    prompts: int,
+    cells: int,
+    generator: np.random.Generator,
+    n_resamples: int,
+) -> FloatArray:
+    """Evaluate a statistic on resampled prompts (`scipy.stats.bootstrap`).
+
+    Parameters
+    ----------
+    statistic
+        Maps prompt indices [..., n] to values of any number of statistics [S, ...].
+    prompts
+        Number of prompts to draw from, at least 2.
+    cells
+        Numbers that one resample holds in memory; sets the batch.
+    generator
+        Source of randomness.
+    n_resamples
+        Number of resamples B.
+
+    Returns
+    -------
+    ndarray [S, B]
+        One value of each statistic a resample.
+    """
+    from scipy.stats import DegenerateDataWarning, bootstrap
+
+    with warnings.catch_warnings():
+        # Only the resampled values are used here; those that are nan are dealt with by `stretch`.
+        warnings.simplefilter("ignore", DegenerateDataWarning)
+        result = bootstrap(
+            (np.arange(prompts),),
+            lambda index, axis: statistic(np.moveaxis(index, axis, -1)),
+            n_resamples=n_resamples,
+            batch=max(1, _CELLS // max(cells, 1)),
+            vectorized=True,
+            method="percentile",
+            rng=generator,
+        )
+    return np.asarray(result.bootstrap_distribution, dtype=np.float64)
+
+
+def rate_intervals(
+    counts: AcceptanceCounts, generator: np.random.Generator, n_resamples: int = 2000
+) -> tuple[Interval, Interval]:
+    """Conditional and survival rates by draft position with prompt-clustered 95 % intervals.
+
+    Parameters
+    ----------
+    counts
+        Cycles at risk and accepted, by prompt and position.
+    generator
+        Source of randomness.
+    n_resamples
+        Number of resamples.
+
+    Returns
+    -------
+    conditional, survival : Interval, arrays [D]
+        Pooled rates (micro). Where fewer than two prompts were at risk, no interval (nan). Where resampling
+        shows no spread at all (every cycle accepted, or prompts all alike), an interval is the exact binomial
+        one of the pooled cycles (Clopper and Pearson, 1934), since a width of zero would claim certainty.
+
+    Raises
+    ------
+    InputError
+        The counts lack positions.
+    """
+    at_risk, accepted = positions(counts)
+    conditional, survival = counts.conditional(), counts.survival()
+    depth, prompts = at_risk.shape[1], at_risk.shape[0]
+    informed = (at_risk > 0).sum(axis=0)
+    if prompts < 2:
+        nothing = np.full(depth, np.nan)
+        return Interval(conditional, nothing, nothing), Interval(survival, nothing, nothing)
+
+    def rates(index: NDArray[np.int64]) -> FloatArray:
+        seen, won = at_risk[index].sum(axis=-2), accepted[index].sum(axis=-2)
+        sample = np.divide(won, seen, out=np.full(seen.shape, np.nan), where=seen > 0)
+        # A resample that no cycle takes to a position says nothing of its conditional rate, but its
+        # survival is 0.
+        surviving = np.cumprod(np.where(np.isnan(sample), 0.0, sample), axis=-1)
+        return np.moveaxis(np.concatenate([sample, surviving], axis=-1), -1, 0)
+
+    draws = resample(rates, prompts, prompts * depth * 2, generator, n_resamples)
+    factor = np.array([small_sample_factor(n) for n in informed])
+    low, high = stretch(conditional, draws[:depth], factor)
+    spread = np.nan_to_num(np.nanmax(draws[:depth], axis=-1, initial=-1) - np.nanmin(draws[:depth], axis=-1, initial=2))
+    exact_low, exact_high = _exact_binomial(at_risk.sum(axis=0), accepted.sum(axis=0))
+    low, high = np.where(spread < 1e-12, exact_low, low), np.where(spread < 1e-12, exact_high, high)
+    survival_low, survival_high = stretch(survival, draws[depth:], factor)
+    begun = np.full(depth, at_risk[:, 0].sum())
+    flat = np.ptp(draws[depth:], axis=-1) < 1e-12
+    exact_low, exact_high = _exact_binomial(begun, np.nan_to_num(survival) * begun)
+    survival_low = np.where(flat, exact_low, survival_low)
+    survival_high = np.where(flat, exact_high, survival_high)
+    few = informed < 2
+    return (
+        Interval(conditional, *_clip(low, high, few)),
+        Interval(survival, *_clip(survival_low, survival_high, few)),
+    )
+
+
+def tau_interval(
+    counts: AcceptanceCounts, generator: np.random.Generator, n_resamples: int = 2000
+) -> tuple[float, float] | None:
+    """Prompt-clustered 95 % interval of tau (bonus included, micro, complete cycles).
+
+    Parameters
+    ----------
+    counts
+        Totals by prompt.
+    generator
+        Source of randomness.
+    n_resamples
+        Number of resamples.
+
+    Returns
+    -------
+    tuple of float or None
+        Limits, at least 1; None with fewer than two prompts that hold a complete cycle.
+    """
+    limits = ratio_interval(counts.total_accepted, counts.complete_cycles, generator, n_resamples)
+    return None if limits is None else (1 + limits[0], 1 + limits[1])
+
+
+def ratio_interval(
+    part: NDArray[np.int64] | FloatArray,
+    whole: NDArray[np.int64] | FloatArray,
+    generator: np.random.Generator,
+    n_resamples: int = 2000,
+) -> tuple[float, float] | None:
+    """Prompt-clustered 95 % interval of a non-negative ratio of sums, such as mean time a cycle.
+
+    Parameters
+    ----------
+    part, whole : ndarray [G]
+        Numerator and denominator of each prompt; prompts whose denominator is 0 are left out.
+    generator
+        Source of randomness.
+    n_resamples
+        Number of resamples.
+
+    Returns
+    -------
+    tuple of float or None
+        Limits, at least 0; None with fewer than two prompts.
+    """
+    below = np.asarray(whole, dtype=np.float64)
+    above = np.asarray(part, dtype=np.float64)[below > 0]
+    below = below[below > 0]
+    if below.size < 2:
+        return None
+    estimate = np.array(above.sum() / below.sum())
+    draws = resample(
+        lambda index: above[index].sum(axis=-1) / below[index].sum(axis=-1),
+        below.size,
+        below.size * 2,
+        generator,
+        n_resamples,
+    )
+    low, high = stretch(estimate, draws, small_sample_factor(effective_prompts(below)))
+    return max(float(low), 0.0), float(high)
+
+
+def pmf_intervals(by_prompt: FloatArray, generator: np.random.Generator, n_resamples: int = 2000) -> Interval:
+    """Accepted-length distribution with prompt-clustered 95 % intervals.
+
+    Parameters
+    ----------
+    by_prompt : ndarray [G, D + 1]
+        Complete cycles of each prompt by accepted length L = 0..D; at least one cycle in all.
+    generator
+        Source of randomness.
+    n_resamples
+        Number of resamples.
+
+    Returns
+    -------
+    Interval, arrays [D + 1]
+        P(L = 0..D), pooled over cycles.
+    """
+    by_prompt = by_prompt[by_prompt.sum(axis=1) > 0]
+    pooled = by_prompt.sum(axis=0) / by_prompt.sum()
+    prompts, width = by_prompt.shape
+    if prompts < 2:
+        return Interval(pooled, np.full(width, np.nan), np.full(width, np.nan))
+
+    def shares(index: NDArray[np.int64]) -> FloatArray:
+        sums = by_prompt[index].sum(axis=-2)
+        return np.moveaxis(sums / sums.sum(axis=-1, keepdims=True), -1, 0)
+
+    draws = resample(shares, prompts, prompts * width, generator, n_resamples)
+    low, high = stretch(pooled, draws, small_sample_factor(effective_prompts(by_prompt.sum(axis=1))))
+    return Interval(pooled, *_clip(low, high, np.zeros(width, dtype=bool)))
+
+
+def _clip(low: FloatArray, high: FloatArray, absent: NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:
+    return np.where(absent, np.nan, np.clip(low, 0, 1)), np.where(absent, np.nan, np.clip(high, 0, 1))
+
+
+def _exact_binomial(trials: FloatArray, successes: FloatArray) -> tuple[FloatArray, FloatArray]:
+    from scipy.stats import beta
+
+    tail = (1 - LEVEL) / 2
+    with np.errstate(invalid="ignore"):
+        low = np.where(successes > 0, beta.ppf(tail, successes, trials - successes + 1), 0.0)
+        high = np.where(successes < trials, beta.ppf(1 - tail, successes + 1, trials - successes), 1.0)
+    return low, high

@@ -1,0 +1,64 @@
+"""What the HTML pages share: their templates and style sheet, numbers, and figures as elements of a page."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING
+
+from gumiho_simulator.figures.basics import BLUE, GREEN, INK, MUTED
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+
+def template(name: str) -> Template:
+    """Return a page's template; what is filled in is escaped.
+
+    Parameters
+    ----------
+    name
+        File in ``templates``.
+
+    Returns
+    -------
+    jinja2.Template
+        With the filter ``number``: so many digits and a suffix, a dash for None, nan and infinity.
+    """
+    from jinja2 import Environment, PackageLoader
+
+    environment = Environment(
+        loader=PackageLoader("gumiho_simulator.reports"), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["number"] = _number
+    return environment.get_template(name)
+
+
+def _number(value: float | None, digits: int = 2, suffix: str = "") -> str:
+    return "–" if value is None or not math.isfinite(value) else f"{value:.{digits}f}{suffix}"
+
+
+def inline_svg(svg: str, label: str) -> str:
+    """Turn an SVG file into an element of a page, with the page's text colours and a label.
+
+    Parameters
+    ----------
+    svg
+        File content.
+    label
+        What the figure shows; escaped here.
+
+    Returns
+    -------
+    str
+        Markup of one ``<svg>`` element.
+    """
+    from markupsafe import escape
+
+    body = svg[svg.index("<svg") :]
+    body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
+    # The size in points would keep the figure from shrinking with the page; the viewBox keeps its shape.
+    body = re.sub(r'(<svg\b[^>]*?) width="([\d.]+)pt" height="[\d.]+pt"', r'\1 style="--w: \2pt"', body, count=1)
+    for colour, name in ((INK, "ink"), (MUTED, "muted"), (BLUE, "blue"), (GREEN, "green")):
+        body = body.replace(colour, f"var(--{name})")
+    return body.replace("<svg", f'<svg role="img" aria-label="{escape(label)}"', 1)

@@ -1,0 +1,5 @@
+"""The theorem proved by machine: polynomial obligations for every D, the whole theorem at small D, a second opinion."""
+
+from gumiho_theory.theorem.proof.symbolic import Obligation, ProofReport, prove
+
+__all__ = ["Obligation", "ProofReport", "prove"]
