@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from gumiho_decoder.commands.options import Device, Dtype, Json, Target, print_json
 from gumiho_theory import InputError
 
 STRUCTURES = ("chain:3", "chain:7", "tree:total=16,top_k=4,depth=7,mlp_topk=4")
@@ -19,7 +19,7 @@ def bench(
     prompts: Annotated[str, typer.Option(help="Prompt files, comma-separated; see `decode`.")],
     drafters: Annotated[str, typer.Option(help="Drafters, comma-separated; see `decode`.")],
     more: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
-    target: Annotated[str, typer.Option(help="Causal LM: a folder, a hub id, or `tiny` (embedded).")] = "tiny",
+    target: Target = "tiny",
     structures: Annotated[
         list[str] | None,
         typer.Option(help="Structures, separated by spaces; chain:3, chain:7 and a tree of 16 nodes unless given."),
@@ -39,9 +39,9 @@ def bench(
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with what is in that folder.")] = False,
     report: Annotated[Path | None, typer.Option(help="Folder for rows.csv and figures.")] = None,
-    dtype: Annotated[str, typer.Option(help="float32, bfloat16 or float16.")] = "float32",
-    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, …; auto: over all devices.")] = "cpu",
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    dtype: Dtype = "float32",
+    device: Device = "cpu",
+    as_json: Json = False,
 ) -> None:
     """Measure drafters x structures x temperatures x prompt files, in turn with plain decoding and `generate`.
 
@@ -55,7 +55,8 @@ def bench(
     asked = (*(structures or STRUCTURES), *(more or ()))
     wanted = _listed(drafters), _listed(prompts), asked, _temperatures(temperatures)
 
-    from gumiho_decoder.measuring.bench.run import BenchRequest, make_folder, run_bench
+    from gumiho_decoder.measuring import BenchRequest, run_bench
+    from gumiho_decoder.measuring.outputs import make_folder
 
     if report is not None:
         make_folder(report)
@@ -64,14 +65,14 @@ def bench(
     if report is not None:
         from gumiho_simulator.reports import write_bench_report
 
-        write_bench_report(report, result["rows"])
+        write_bench_report(report, result.rows)
     if as_json:
-        typer.echo(json.dumps(result, allow_nan=False))
+        print_json(result.to_json())
     else:
         from gumiho_simulator.reports import show_bench
 
-        show_bench(result["rows"])
-    if any(row["lossless"] and row["lossless"]["different"] for row in result["rows"]):
+        show_bench(result.rows)
+    if result.different:
         raise typer.Exit(1)
 
 

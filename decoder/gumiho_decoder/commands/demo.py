@@ -1,171 +1,44 @@
-"""The main job on the embedded models: decode, check, log, fit on half of the prompts, forecast the others, compare."""
+"""The command `gumiho demo`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
-from gumiho_decoder.config import GenerationConfig
-from gumiho_decoder.cycle import Cycle
-from gumiho_decoder.draft import Drafter
-from gumiho_decoder.embedded import PROMPTS
-from gumiho_decoder.loop import generate
-from gumiho_decoder.measuring.decode import decode
-from gumiho_decoder.measuring.pair import load_pair
-from gumiho_decoder.measuring.prompts import read_prompts
-from gumiho_decoder.measuring.runs import Output, RunConfig, lossless, repeated_share
-from gumiho_decoder.measuring.speed import busy, speed
-from gumiho_decoder.target import Target
-from gumiho_simulator import DemoSummary, NearTie, TreeDrawing, Validation, validate, write_report
-from gumiho_simulator.forecasting.summary import summarize
-from gumiho_simulator.reports.tables import show, table, text
-from gumiho_theory import ChainStructure, DynamicTree, InputError, Trace
-from gumiho_theory.files import check_writable
-from gumiho_theory.json_output import dumps
+from gumiho_decoder.commands.options import Json
 
-# On a CPU a verification's time grows with its rows, so a chain pays where a large tree does not:
-# benchmarks/structures.py measures it.
-STRUCTURE = ChainStructure(7)
-DRAWN = DynamicTree(total=20, top_k=6, depth=7, mlp_topk=6)
-TOKENS = 80
-LIBRARY_PROMPTS = 12
-EARLY_TOKENS = 32
-SEED = 0
+if TYPE_CHECKING:
+    from gumiho_decoder.commands.main_job import DemoResult
+    from gumiho_simulator import DemoSummary
 
 
-def run_demo(folder: Path, *, as_json: bool) -> None:
-    """Run the demo, print its table or JSON, and write report, figures and trace into `folder`.
+def demo(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the report.")] = Path("gumiho-demo"),
+    as_json: Json = False,
+) -> None:
+    """Run the main job on the embedded models: decode, check, log, fit on half of the prompts, forecast the others.
 
-    Raises
-    ------
-    InputError
-        The folder cannot be written.
+    Example: gumiho demo -o report
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(str(folder), error.strerror, "a folder that can be made and written") from error
-    check_writable(folder)
-    target, drafter = load_pair("tiny", "tiny:gumiho")
-    config = RunConfig(plain=True, check=True, library=LIBRARY_PROMPTS)
-    prompts, generation = read_prompts(str(PROMPTS)), GenerationConfig(TOKENS, STRUCTURE)
-    warning = busy()
-    outputs, trace = decode(target, drafter, prompts, generation, config, folder / "trace.parquet")
-    validation = validate(trace, holdout=0.5, seed=SEED)
-    facts = summarize(trace)
-    summary = _summary(target, drafter, outputs, trace, facts, warning)
-    page = write_report(folder, trace, validation, summary)
-    result = _result(outputs, trace, validation, facts, summary) | {"report": str(page)}
+    from gumiho_decoder.commands.main_job import run_demo
+    from gumiho_theory.json_output import dumps
+
+    made = run_demo(output)
     if as_json:
-        typer.echo(dumps(result))
+        typer.echo(dumps(made.to_json()))
     else:
-        _print(result, facts, validation, summary)
-    if result["lossless"]["different"]:
+        _show(made)
+    if made.summary.lossless["different"]:
         raise typer.Exit(1)
 
 
-def _summary(
-    target: Target,
-    drafter: Drafter,
-    outputs: Sequence[Output],
-    trace: Trace,
-    facts: dict[str, Any],
-    warning: str | None,
-) -> DemoSummary:
-    rates = speed(outputs)
-    # A step of plain decoding, as a cycle is drawn: without the reading of the prompt.
-    plain_seconds = sum(o.plain.seconds - o.plain.first_seconds for o in outputs if o.plain)
-    plain_steps = sum(len(o.plain.token_ids) - 1 for o in outputs if o.plain)
-    return DemoSummary(
-        title="Gumiho demo: an embedded model pair, decoded, checked and forecast",
-        target="tiny, a LLaMA of 12 layers trained on Python sources",
-        drafter="tiny:gumiho, 2 serial and 5 parallel positions",
-        structure=str(STRUCTURE),
-        prompts=len(outputs),
-        lossless=lossless(outputs),
-        near_ties=tuple(
-            NearTie(o.prompt_id, o.comparison.position, o.comparison.gap)
-            for o in outputs
-            if o.comparison is not None and o.comparison.verdict == "tie"
-        ),
-        tau=facts["tau"],
-        tau_ci=facts["tau_ci"],
-        tau_first_32=early_tau(outputs, trace),
-        speedup_plain=rates["plain_speedup"],
-        speedup_plain_ci=rates["plain_speedup_ci"],
-        speedup_generate=rates["library_speedup"],
-        speedup_generate_ci=rates["library_speedup_ci"],
-        busy=warning,
-        tokens_per_second=rates["tokens_per_second"],
-        plain_tokens_per_second=rates["plain_tokens_per_second"],
-        plain_step_ms=1000 * plain_seconds / max(1, plain_steps),
-        repeated_4gram_share=repeated_share(outputs),
-        drawing=draw_cycle(target, drafter, outputs[0]),
-        provenance=trace.provenance,
-    )
+def _show(made: DemoResult) -> None:
+    from gumiho_decoder.commands.main_job import EARLY_TOKENS
+    from gumiho_simulator.reports.tables import show, table, text
 
-
-def early_tau(outputs: Sequence[Output], trace: Trace) -> float | None:
-    """Return tau (micro, bonus included) over the complete cycles that start within the first 32 new tokens."""
-    first = {o.prompt_id: len(o.prompt) for o in outputs}
-    start = np.array([position - first[p] for p, position in zip(trace.prompt_id, trace.position, strict=True)])
-    early = trace.complete & (start < EARLY_TOKENS)
-    return 1.0 + float(trace.accepted[early].mean()) if early.any() else None
-
-
-def draw_cycle(target: Target, drafter: Drafter, output: Output) -> TreeDrawing:
-    """Decode one prompt with a small dynamic tree and return its cycle with the longest accepted path."""
-    cycles: list[Cycle] = []
-    generate(target, drafter, list(output.prompt), GenerationConfig(64, DRAWN), cycles.append)
-    best = max(range(len(cycles)), key=lambda i: len(cycles[i].path))
-    cycle = cycles[best]
-    draft = cycle.draft
-    parents = draft.tree.parents.tolist()
-    tokens = draft.tokens.tolist()
-    q_draft = [float(draft.log_q[draft.row[p], t].exp()) for p, t in zip(parents[1:], tokens[1:], strict=True)]
-    return TreeDrawing(
-        tree=draft.tree,
-        labels=tuple(target.tokenizer.decode([t]) for t in tokens),
-        accepted=tuple(cycle.path[1:]),
-        q_draft=np.array([1.0, *q_draft]),
-        caption=f"prompt {output.prompt_id}, cycle {best}, {DRAWN}",
-    )
-
-
-def _result(
-    outputs: Sequence[Output], trace: Trace, validation: Validation, facts: dict[str, Any], summary: DemoSummary
-) -> dict[str, Any]:
-    agree = [o.library.token_ids == o.plain.token_ids for o in outputs if o.library and o.plain]
-    return {
-        "prompts": summary.prompts,
-        "structure": summary.structure,
-        "lossless": dict(summary.lossless),
-        "near_ties": [vars(tie) for tie in summary.near_ties],
-        "generate_checked": len(agree),
-        "generate_equal": sum(agree),
-        **{key: facts[key] for key in ("cycles", "tau", "tau_ci", "tau_macro", "conditional", "conditional_ci")},
-        **{key: facts[key] for key in ("survival", "at_risk", "draft_ms", "verify_ms", "mean_committed")},
-        "tau_convention": "micro, bonus included, complete cycles",
-        "tau_first_32": summary.tau_first_32,
-        "new_tokens": sum(len(o.speculative.token_ids) for o in outputs),
-        "tokens_per_second": summary.tokens_per_second,
-        "plain_tokens_per_second": summary.plain_tokens_per_second,
-        "speedup_plain": summary.speedup_plain,
-        "speedup_plain_ci": summary.speedup_plain_ci,
-        "speedup_generate": summary.speedup_generate,
-        "speedup_generate_ci": summary.speedup_generate_ci,
-        "busy": summary.busy,
-        "repeated_4gram_share": summary.repeated_4gram_share,
-        "validation": validation.to_json(),
-        "trace": "trace.parquet",
-    }
-
-
-def _print(result: dict[str, Any], facts: dict[str, Any], validation: Validation, summary: DemoSummary) -> None:
+    result, facts, validation, summary = made.to_json(), made.facts, made.validation, made.summary
     keys = ("at_risk", "conditional", "conditional_ci", "survival", "survival_ci")
     positions = [[i + 1, *(text(facts[key][i], 2) for key in keys)] for i in range(len(facts["conditional"]))]
     checked = result["lossless"]
@@ -207,9 +80,13 @@ def _print(result: dict[str, Any], facts: dict[str, Any], validation: Validation
 
 
 def _times_as_fast(result: dict[str, Any], beside: str) -> str:
+    from gumiho_simulator.reports.tables import text
+
     return f"{text(result[f'speedup_{beside}'], 2)}x {text(result[f'speedup_{beside}_ci'], 2)}"
 
 
 def _times(result: dict[str, Any], summary: DemoSummary) -> str:
+    from gumiho_simulator.reports.tables import text
+
     times = (result["draft_ms"], result["verify_ms"], summary.plain_step_ms)
     return ", ".join(f"{text(t, 2)} ms" for t in times)

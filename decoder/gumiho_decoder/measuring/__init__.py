@@ -1,12 +1,17 @@
 """Measured with the loop: runs over prompts, speed, losslessness, step times, the choice of a structure, benches."""
 
 from gumiho_decoder.measuring.auto import Choice, choose
+from gumiho_decoder.measuring.bench import BenchRequest, BenchResult, run_bench
 from gumiho_decoder.measuring.decode import DecodeRequest, DecodeResult, decode_prompts
 from gumiho_decoder.measuring.lossless import compare
+from gumiho_decoder.measuring.pair import load_pair
+from gumiho_decoder.measuring.profile import measure, profile_pair
 from gumiho_decoder.measuring.prompts import Prompt, read_prompts
 from gumiho_decoder.measuring.runs import RunConfig, run
 
 __all__ = [
+    "BenchRequest",
+    "BenchResult",
     "Choice",
     "DecodeRequest",
     "DecodeResult",
@@ -15,6 +20,10 @@ __all__ = [
     "choose",
     "compare",
     "decode_prompts",
+    "load_pair",
+    "measure",
+    "profile_pair",
     "read_prompts",
     "run",
+    "run_bench",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -10,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import typer
 
 from gumiho_decoder.config import GenerationConfig
 from gumiho_decoder.draft import Drafter
@@ -85,9 +83,14 @@ class DecodeResult:
     trace: Trace
     summary: dict[str, Any]
 
-    def show(self, *, outputs: bool, as_json: bool) -> None:
-        """Print the result on stdout: one JSON object, or a table."""
-        written = [
+    @property
+    def different(self) -> int:
+        """Prompts whose output differs from plain decoding although the mode is lossless: 0, or a bug."""
+        return self.summary["lossless"]["different"] if self.summary["lossless_mode"] else 0
+
+    def written(self) -> list[dict[str, Any]]:
+        """Return what was written, one dict an output."""
+        return [
             {
                 "prompt_id": o.prompt_id,
                 "turn": o.turn,
@@ -97,32 +100,10 @@ class DecodeResult:
             }
             for o in self.outputs
         ]
-        if as_json:
-            typer.echo(json.dumps({**self.summary, **({"outputs": written} if outputs else {})}, allow_nan=False))
-            return
-        from rich.console import Console
-        from rich.markup import escape
-        from rich.table import Table
 
-        console = Console(highlight=False)
-        table = Table("quantity", "value", show_edge=False)
-        for name, value in self.summary.items():
-            if value is not None and value != []:
-                table.add_row(name.replace("_", " "), _shown(value))
-        console.print(table)
-        for row in written if outputs else []:
-            console.rule(escape(f"{row['prompt_id']}, turn {row['turn']} ({row['stop_reason']})"))
-            typer.echo(row["text"])
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{k} {v}" for k, v in value.items()) if value.get("checked", 1) else "not checked"
-    if isinstance(value, list) and value and isinstance(value[0], float):
-        return f"{value[0]:.3g} to {value[1]:.3g}"
-    if isinstance(value, list):
-        return "; ".join(", ".join(f"{k} {_shown(v)}" for k, v in row.items()) for row in value) or "none"
-    return f"{value:.4g}" if isinstance(value, float) else "–" if value is None else str(value)
+    def to_json(self, *, outputs: bool = False) -> dict[str, Any]:
+        """Return what `gumiho decode --json` prints, with what was written if asked for."""
+        return self.summary | ({"outputs": self.written()} if outputs else {})
 
 
 def decode_prompts(request: DecodeRequest) -> DecodeResult:

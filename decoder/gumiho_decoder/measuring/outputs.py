@@ -12,6 +12,23 @@ PARQUET = b"PAR1"
 PROFILE = b"gumiho.cost_profile"
 
 
+def make_folder(folder: Path) -> list[str]:
+    """Make a folder, if it is not there, make sure that it can be written into, and return what it holds.
+
+    Raises
+    ------
+    InputError
+        It cannot be made or written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        there = sorted(path.name for path in folder.iterdir())
+    except OSError as error:
+        raise InputError(str(folder), reason(error), "a folder that can be made and written") from error
+    check_writable(folder)
+    return there
+
+
 def check_output(path: Path, kind: bytes = PARQUET) -> None:
     """Make sure that a file can be written at a path; nothing there is touched.
 

@@ -1,7 +1,8 @@
 """Heads trained from a frozen target: settings, losses, the resumable training of every method."""
 
 from gumiho_decoder.training.config import TrainConfig
-from gumiho_decoder.training.job import train_command
+from gumiho_decoder.training.folder import Result
+from gumiho_decoder.training.job import Trained, train_drafter
 from gumiho_decoder.training.trainer import train
 
-__all__ = ["TrainConfig", "train", "train_command"]
+__all__ = ["Result", "TrainConfig", "Trained", "train", "train_drafter"]

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import torch
 from gumiho_decoder.target import Target, check_device, load_target
 from gumiho_decoder.training.config import TrainConfig
 from gumiho_decoder.training.features import FeatureCache, data_fingerprint
-from gumiho_decoder.training.folder import FEATURES, check_free
+from gumiho_decoder.training.folder import FEATURES, Result, check_free
 from gumiho_decoder.training.texts.blocks import Order, TokenBlocks, split_blocks
 from gumiho_decoder.training.texts.documents import Document, Report, read_documents
 from gumiho_decoder.training.trainer import Blocks, Step, train
@@ -26,7 +26,36 @@ from gumiho_theory import InputError
 _HELDOUT_ROWS = 8
 
 
-def train_command(
+@dataclass(frozen=True)
+class Trained:
+    """A finished training, and what it was trained on.
+
+    Attributes
+    ----------
+    method : str
+    result : Result
+    blocks, heldout_blocks : int
+        Blocks of tokens to train on, and held out.
+    output : str
+        The drafter's folder.
+    data : dict
+        What was read, and what was wrong with it.
+    """
+
+    method: str
+    result: Result
+    blocks: int
+    heldout_blocks: int
+    output: str
+    data: dict[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what `gumiho train --json` prints."""
+        counts = {"blocks": self.blocks, "heldout_blocks": self.heldout_blocks}
+        return {"method": self.method, **asdict(self.result), **counts, "output": self.output, "data": self.data}
+
+
+def train_drafter(
     target_name: str,
     method: str,
     data: Sequence[str],
@@ -37,7 +66,7 @@ def train_command(
     cache_features: bool = False,
     device: str = "cpu",
     dtype: str = "float32",
-) -> dict[str, Any]:
+) -> Trained:
     """Train a drafter for a target; see `trainer.train`. Under a launcher every process calls this.
 
     Parameters
@@ -56,12 +85,6 @@ def train_command(
         Keep the target's features of all blocks on disk, which pays when they are read more than once.
     device, dtype : str
         Of the target; the drafter is trained in float32, on the same device. `cuda` under a launcher is the process's.
-
-    Returns
-    -------
-    dict
-        `method`, `steps`, `tokens`, `loss`, `heldout_accuracy` (per draft position), `seconds`, `blocks`,
-        `heldout_blocks`, `output`, `data` (what was read, and what was wrong with it).
 
     Raises
     ------
@@ -123,8 +146,7 @@ def train_command(
             resume=resume,
             progress=progress,
         )
-    counts = {"blocks": len(blocks), "heldout_blocks": len(heldout)}
-    return {"method": method, **asdict(result), **counts, "output": str(output), "data": report.to_json()}
+    return Trained(method, result, len(blocks), len(heldout), str(output), report.to_json())
 
 
 def _documents(data: Sequence[str], report: Report) -> Iterator[Document]:

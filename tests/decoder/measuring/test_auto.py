@@ -14,8 +14,11 @@ from gumiho_decoder.config import GenerationConfig
 from gumiho_decoder.draft import DraftOptions
 from gumiho_decoder.drafters.ngram import NgramDrafter
 from gumiho_decoder.loop import generate, plain
-from gumiho_decoder.measuring import auto
-from gumiho_decoder.measuring.auto import LEAST_POSITIONS, Times, candidates, choose, pilot
+from gumiho_decoder.measuring.auto import choice as auto
+from gumiho_decoder.measuring.auto import kept
+from gumiho_decoder.measuring.auto.choice import LEAST_POSITIONS, candidates, choose
+from gumiho_decoder.measuring.auto.kept import Times
+from gumiho_decoder.measuring.auto.pilot import pilot
 from gumiho_decoder.measuring.profile.times import Bench
 from gumiho_decoder.measuring.prompts import spread
 from gumiho_theory import (
@@ -260,10 +263,10 @@ def test_n_grams_find_something_in_the_text_that_cycles_are_timed_behind(length,
 def test_whatever_times_depend_on_makes_them_others(change):
     target = random_target()
     drafter = random_drafter(target)
-    before = auto._key(target, drafter, AUTO)
-    assert auto._key(target, drafter, AUTO) == before
+    before = kept.key_of(target, drafter, AUTO)
+    assert kept.key_of(target, drafter, AUTO) == before
     changed = change(target, drafter)
-    assert auto._key(target, drafter, changed if isinstance(changed, GenerationConfig) else AUTO) != before
+    assert kept.key_of(target, drafter, changed if isinstance(changed, GenerationConfig) else AUTO) != before
 
 
 def _with(name: str, value):
@@ -302,10 +305,10 @@ def test_a_memory_that_is_unreadable_or_not_its_own_is_none(spoil, cache):
     times = Times(1.0, ((ChainStructure(1), 1.5), (ChainStructure(2), 2.5), (TREE, 3)), PROFILE)
     structures = [structure for structure, _ in times.cycles]
     path = cache / "auto.json"
-    auto._keep(path, "0" * 63 + "1", times)
-    assert auto._cached(path, "0" * 63 + "1", structures) == times
+    kept.keep(path, "0" * 63 + "1", times)
+    assert kept.kept(path, "0" * 63 + "1", structures) == times
     path.write_text(spoil(json.loads(path.read_text())))
-    assert auto._cached(path, "0" * 63 + "1", structures) is None
+    assert kept.kept(path, "0" * 63 + "1", structures) is None
 
 
 def test_what_is_no_memory_is_measured_anew_and_replaced(timed, prompt, cache):

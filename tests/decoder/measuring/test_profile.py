@@ -24,7 +24,7 @@ from gumiho_decoder.measuring.profile.times import (
     measure,
     measure_together,
     one_layer_more,
-    profile_command,
+    profile_pair,
 )
 from gumiho_theory import ChainStructure, CostProfile, InputError, StaticTree, Structure
 
@@ -315,7 +315,7 @@ def test_a_static_tree_is_timed_at_each_of_its_depths(monkeypatch):
 
 def test_the_command_measures_random_models_and_writes_the_profile(tmp_path):
     path = tmp_path / "profile.json"
-    profile = profile_command("random:tiny-shape", "random:eagle", context=64, structure="chain:3", output=path)
+    profile = profile_pair("random:tiny-shape", "random:eagle", context=64, structure="chain:3", output=path)
     assert CostProfile.read(path) == profile
     assert (profile.target, profile.drafter, profile.serial_steps) == ("random:tiny-shape", "random:eagle", 3)
 
@@ -323,6 +323,6 @@ def test_the_command_measures_random_models_and_writes_the_profile(tmp_path):
 def test_the_command_looks_at_the_request_before_it_loads_anything(tmp_path, monkeypatch):
     monkeypatch.setattr(shapes, "load", lambda *_: pytest.fail("loaded"))
     with pytest.raises(InputError, match="missing"):
-        profile_command("tiny", "tiny:gumiho", output=tmp_path / "missing" / "profile.json")
+        profile_pair("tiny", "tiny:gumiho", output=tmp_path / "missing" / "profile.json")
     with pytest.raises(InputError, match="structure"):
-        profile_command("tiny", "tiny:gumiho", structure="forest")
+        profile_pair("tiny", "tiny:gumiho", structure="forest")

@@ -24,7 +24,7 @@ from gumiho_decoder.tiny.making.stream import train_tokenizer
 from gumiho_decoder.training.config import DEFAULTS, TrainConfig
 from gumiho_decoder.training.features import FeatureCache
 from gumiho_decoder.training.folder import Result
-from gumiho_decoder.training.job import train_command
+from gumiho_decoder.training.job import train_drafter
 from gumiho_decoder.training.methods import drafter_of, heldout_accuracy, new_model
 from gumiho_decoder.training.trainer import train
 from gumiho_theory import ChainStructure, InputError
@@ -458,7 +458,7 @@ def test_the_command_trains_on_a_text_file_and_what_it_writes_decodes_as_plain_d
     settings = {"steps": 3, "batch": 4, "eval_every": 2, "length": None}
     asked = {"overrides": settings, "cache_features": method == "gumiho"}
     data, output = [str(tmp_path / "text.txt")], tmp_path / "out"
-    result = train_command(str(saved_target), method, data, output, **asked)
+    result = train_drafter(str(saved_target), method, data, output, **asked).to_json()
     assert json.loads(json.dumps(result, allow_nan=False)) == result
     assert (result["steps"], result["tokens"], result["output"]) == (3, 3 * 4 * 64, str(output))
     assert len(result["heldout_accuracy"]) == 7 and result["heldout_blocks"] >= 1
@@ -468,9 +468,9 @@ def test_the_command_trains_on_a_text_file_and_what_it_writes_decodes_as_plain_d
     drafter = load_drafter(f"{'draft-model:' if method == 'draft-model' else ''}{output}", target)
     prompt, config = target.encode(LINES[7]), GenerationConfig(12, ChainStructure(4))
     assert generate(target, drafter, prompt, config).token_ids == plain(target, prompt, config).token_ids
-    assert train_command(str(saved_target), method, data, output, resume=True, **asked) == result
+    assert train_drafter(str(saved_target), method, data, output, resume=True, **asked).to_json() == result
     with pytest.raises(InputError, match="a run"):
-        train_command(str(saved_target), method, data, output, **asked)
+        train_drafter(str(saved_target), method, data, output, **asked)
 
 
 def test_the_command_refuses_what_it_cannot_use_before_the_target_is_loaded(tmp_path):
@@ -483,7 +483,7 @@ def test_the_command_refuses_what_it_cannot_use_before_the_target_is_loaded(tmp_
     ]:
         *named, options = arguments if isinstance(arguments[-1], dict) else (*arguments, {})
         with pytest.raises(InputError) as refused:
-            train_command(*named, tmp_path / "out", **options)
+            train_drafter(*named, tmp_path / "out", **options)
         assert refused.value.place == place
     assert not (tmp_path / "out").exists()
 
@@ -495,4 +495,4 @@ def test_a_token_that_the_model_has_no_row_for_is_refused(saved_target, tmp_path
     train_tokenizer(LINES, 400).save_pretrained(folder)
     tmp_path.joinpath("text.txt").write_text("".join(LINES))
     with pytest.raises(InputError, match="tokens below 300"):
-        train_command(str(folder), "medusa", [str(tmp_path / "text.txt")], tmp_path / "out")
+        train_drafter(str(folder), "medusa", [str(tmp_path / "text.txt")], tmp_path / "out")

@@ -20,13 +20,14 @@ from gumiho_decoder.measuring.bench.cells import Cell, measure, warm_up
 from gumiho_decoder.measuring.bench.log import BenchLog, digest, file_name
 from gumiho_decoder.measuring.bench.rows import summed_up
 from gumiho_decoder.measuring.decode import calibration_note
+from gumiho_decoder.measuring.outputs import make_folder
 from gumiho_decoder.measuring.progress import progress
 from gumiho_decoder.measuring.prompts import Prompt, read_prompts
 from gumiho_decoder.measuring.runs import encode
 from gumiho_decoder.measuring.speed import busy
 from gumiho_decoder.target import Target, check_device, load_target
 from gumiho_theory import AutoStructure, DynamicTree, InputError, ScoreCalibration, Structure, Trace
-from gumiho_theory.files import check_writable, reason, write_json
+from gumiho_theory.files import reason, write_json
 
 SCHEMA = "gumiho.bench/1"
 INDEX = "index.json"
@@ -123,13 +124,33 @@ class Row:
 Plan = list[tuple[list[Prompt], list[Row]]]
 
 
-def run_bench(request: BenchRequest) -> dict[str, Any]:
-    """Measure every combination; see `gumiho bench`.
+@dataclass(frozen=True)
+class BenchResult:
+    """What a bench measured.
 
-    Returns
-    -------
-    dict
-        `rows`, and whether the machine was `busy`.
+    Attributes
+    ----------
+    rows : list of dict
+        One a combination: target, drafter, structure, tau, speedup, …
+    busy : str or None
+        What to say where other work ran beside it.
+    """
+
+    rows: list[dict[str, Any]]
+    busy: str | None
+
+    @property
+    def different(self) -> int:
+        """Greedy outputs that differ from plain decoding, over all rows."""
+        return sum(row["lossless"]["different"] for row in self.rows if row["lossless"])
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what `gumiho bench --json` prints."""
+        return {"rows": self.rows, "busy": self.busy}
+
+
+def run_bench(request: BenchRequest) -> BenchResult:
+    """Measure every combination; see `gumiho bench`.
 
     Raises
     ------
@@ -180,24 +201,7 @@ def run_bench(request: BenchRequest) -> dict[str, Any]:
         if request.output is not None:
             print(f"stopped early: go on with --resume from {request.output}", file=sys.stderr)
         raise
-    return {"rows": keep(), "busy": warning}
-
-
-def make_folder(folder: Path) -> list[str]:
-    """Make a folder, if it is not there, make sure that it can be written into, and return what it holds.
-
-    Raises
-    ------
-    InputError
-        It cannot be made or written.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        there = sorted(path.name for path in folder.iterdir())
-    except OSError as error:
-        raise InputError(str(folder), reason(error), "a folder that can be made and written") from error
-    check_writable(folder)
-    return there
+    return BenchResult(keep(), warning)
 
 
 def _prepare(folder: Path, *, resume: bool) -> None:

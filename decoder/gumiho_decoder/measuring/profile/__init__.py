@@ -1,5 +1,5 @@
 """What the steps of a cycle cost on this machine."""
 
-from gumiho_decoder.measuring.profile.times import measure, measure_together, profile_command
+from gumiho_decoder.measuring.profile.times import measure, measure_together, profile_pair
 
-__all__ = ["measure", "measure_together", "profile_command"]
+__all__ = ["measure", "measure_together", "profile_pair"]

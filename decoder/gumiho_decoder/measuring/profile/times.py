@@ -288,7 +288,7 @@ def _check(positions: int, context: int, nodes: Sequence[int], repeats: int, dep
         raise InputError("context", f"{context} tokens", f"3 to {most} ({behind})")
 
 
-def profile_command(
+def profile_pair(
     target_name: str,
     drafter_name: str,
     *,
