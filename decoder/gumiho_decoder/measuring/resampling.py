@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +53,14 @@ def interval(
     n = max(2.0, float(weights.sum()) ** 2 / float((weights**2).sum()))
     factor = float(np.sqrt(n / (n - 1)) * t.ppf(1 - tail, n - 1) / norm.ppf(1 - tail))
     return estimate + factor * (float(low) - estimate), estimate + factor * (float(high) - estimate)
+
+
+def sums_by_prompt(rows: Iterable[tuple[str, Sequence[float]]]) -> FloatArray:
+    """Return the sums [G, K] over (prompt, K numbers) of each of G prompts, in order of appearance."""
+    sums: dict[str, FloatArray] = {}
+    for prompt, numbers in rows:
+        sums[prompt] = sums.get(prompt, 0.0) + np.asarray(numbers, dtype=np.float64)
+    return np.array(list(sums.values()))
 
 
 def speedup(sums: FloatArray) -> FloatArray:

@@ -8,10 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from gumiho_decoder.cycle import Generation
-from gumiho_decoder.measuring.resampling import speedup_interval
+from gumiho_decoder.measuring.resampling import speedup_interval, sums_by_prompt
 
 
 def speed(outputs: Sequence[Any]) -> dict[str, Any]:
@@ -39,12 +37,14 @@ def _rate(made: Sequence[Generation]) -> float:
 
 
 def _interval(pairs: Sequence[tuple[str, Generation, Generation]]) -> list[float] | None:
-    prompts = sorted({pair[0] for pair in pairs})
-    sums = np.zeros((len(prompts), 4))
-    for prompt, ours, theirs in pairs:
-        row = len(ours.token_ids), ours.seconds, len(theirs.token_ids), theirs.seconds
-        sums[prompts.index(prompt)] += row
-    found = speedup_interval(sums)
+    if not pairs:
+        return None
+    found = speedup_interval(
+        sums_by_prompt(
+            (prompt, (len(ours.token_ids), ours.seconds, len(theirs.token_ids), theirs.seconds))
+            for prompt, ours, theirs in sorted(pairs, key=lambda pair: pair[0])
+        )
+    )
     return None if found is None else list(found)
 
 

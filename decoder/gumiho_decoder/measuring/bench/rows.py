@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumiho_decoder.measuring.bench.cells import VERDICTS, Turn
-from gumiho_decoder.measuring.resampling import interval, speedup, speedup_interval
+from gumiho_decoder.measuring.resampling import interval, speedup, speedup_interval, sums_by_prompt
 from gumiho_theory import Trace
 
 CONVENTION = "micro, bonus included, complete cycles"
@@ -82,13 +82,12 @@ def tau_of(trace: Trace, counted: NDArray[np.bool_], name: str) -> dict[str, flo
 
 def speedup_over(turns: Sequence[Turn], other: str, name: str) -> dict[str, float | None]:
     """Return the tokens a second over those of `plain` or `library` as `name`, with 95 % limits."""
-    prompts = {prompt: row for row, prompt in enumerate(dict.fromkeys(turn.prompt_id for turn in turns))}
-    sums = np.zeros((len(prompts), 4))
-    for turn in turns:
-        beside = getattr(turn, f"{other}_tokens"), getattr(turn, f"{other}_seconds")
-        sums[prompts[turn.prompt_id]] += turn.tokens, turn.seconds, *beside
-    if not prompts:
+    if not turns:
         return dict.fromkeys((name, f"{name}_lo", f"{name}_hi"))
+    theirs = f"{other}_tokens", f"{other}_seconds"
+    sums = sums_by_prompt(
+        (turn.prompt_id, (turn.tokens, turn.seconds, *(getattr(turn, one) for one in theirs))) for turn in turns
+    )
     low, high = speedup_interval(sums) or (None, None)
     return {name: float(speedup(sums.sum(axis=0))), f"{name}_lo": low, f"{name}_hi": high}
 
