@@ -6,21 +6,18 @@ from gumiho_theory.logs.schema import Column, RowSchema
 
 STOP_REASONS = ("eos", "stop_string", "length", "context")
 
+_PROMPT_ID = Column("prompt_id", "string", "", "name of the prompt", required=True)
+_TASK = Column("task", "string", "", "category of the prompt")
+_TURN = Column("turn", "int", "", "turn of the conversation, from 0", required=True)
+_POSITION = Column("position", "int", "token index, from 0", "index of the tree's root in the sequence", required=True)
+
 TRACE_SCHEMA = RowSchema(
     "gumiho.trace",
     1,
     (
-        Column("prompt_id", "string", "", "name of the prompt", required=True),
-        Column("task", "string", "", "category of the prompt"),
-        Column("turn", "int", "", "turn of the conversation, from 0", required=True),
+        *(_PROMPT_ID, _TASK, _TURN),
         Column("cycle", "int", "", "cycle within the turn, from 0", required=True),
-        Column(
-            "position",
-            "int",
-            "token index, from 0",
-            "index of the tree's root in the sequence",
-            required=True,
-        ),
+        _POSITION,
         Column("drafted", "int", "draft positions", "depth of the draft", required=True),
         Column("nodes", "int", "tokens", "tokens verified, the root included", required=True),
         Column("accepted", "int", "tokens", "verified draft tokens L, no bonus, before any cut", required=True),
@@ -41,16 +38,8 @@ EVERY_POSITION_SCHEMA = RowSchema(
     "gumiho.every_position",
     1,
     (
-        Column("prompt_id", "string", "", "name of the prompt", required=True),
-        Column("task", "string", "", "category of the prompt"),
-        Column("turn", "int", "", "turn of the conversation, from 0", required=True),
-        Column(
-            "position",
-            "int",
-            "token index, from 0",
-            "index of the tree's root in the sequence",
-            required=True,
-        ),
+        *(_PROMPT_ID, _TASK, _TURN),
+        _POSITION,
         Column("drafted", "int", "draft positions", "depths logged in this row", required=True),
         Column("stop_reason", "string", "", "why the output ended, on its last row"),
         Column("true_token", "int_list", "token id", "the token of the true continuation"),

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from gumiho_theory.drafts.structure import StaticTree, Structure
 from gumiho_theory.errors import InputError
-from gumiho_theory.files import PathLike
-from gumiho_theory.logs.columns import EVERY_POSITION_SCHEMA, STOP_REASONS
-from gumiho_theory.logs.schema import (
-    arrays_from_rows,
-    check_padding,
-    check_text,
-    check_unit_interval,
-    checked_array,
-    column_shape,
-    group_codes,
-    reject,
-    with_schema,
-)
+from gumiho_theory.logs.columns import EVERY_POSITION_SCHEMA
+from gumiho_theory.logs.rows import RowLog
+from gumiho_theory.logs.schema import RowSchema, check_unit_interval, reject
 from gumiho_theory.rates import MAX_DEPTH
 from gumiho_theory.types import FloatArray, IntArray, ObjectArray
 
@@ -44,12 +34,8 @@ def _structures(provenance: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def _widths(provenance: Mapping[str, Any]) -> tuple[int, int]:
-    return _top_k(provenance), len(_structures(provenance))
-
-
 @dataclass(frozen=True, eq=False)
-class EveryPositionLog:
+class EveryPositionLog(RowLog):
     """One row an output position, held by column.
 
     N rows, D = the deepest row, k = provenance["top_k"], S = the number of provenance["structures"].
@@ -110,33 +96,16 @@ class EveryPositionLog:
     provenance: dict[str, Any]
     missing: tuple[str, ...] = ()
 
+    schema: ClassVar[RowSchema] = EVERY_POSITION_SCHEMA
+    row: ClassVar[str] = "row"
+
     def __post_init__(self) -> None:
-        schema = EVERY_POSITION_SCHEMA
-        object.__setattr__(self, "provenance", with_schema(self.provenance, schema))
-        object.__setattr__(self, "missing", schema.check_missing(self.missing))
-        k, structures = _widths(self.provenance)
-        drafted = checked_array(schema.column("drafted"), self.drafted, (len(self.prompt_id),))
-        width = int(drafted.max(initial=0))
-        check_padding(drafted, max(width * max(k, 1), structures))
-        for column in schema.columns:
-            shape = column_shape(column, len(drafted), width, k, structures)
-            object.__setattr__(self, column.name, checked_array(column, getattr(self, column.name), shape))
-        schema.check_absent(self.missing, self)
-        for name in ("prompt_id", "task", "stop_reason"):
-            check_text(getattr(self, name), schema.column(name))
-        reject(self.turn < 0, "turn", self.turn, "at least 0")
-        reject(self.position < 0, "position", self.position, "at least 0")
-        order = np.argsort(group_codes(self.prompt_id, self.turn), kind="stable")
-        codes = group_codes(self.prompt_id[order], self.turn[order])
-        bad = np.zeros(len(order), dtype=bool)
-        bad[order[1:]] = (codes[1:] == codes[:-1]) & (self.position[order[1:]] <= self.position[order[:-1]])
-        reject(bad, "position", self.position, "positions that rise within a prompt_id and turn")
-        known = np.isin(self.stop_reason, np.array([None, *STOP_REASONS], dtype=object))
-        reject(~known, "stop_reason", self.stop_reason, f"null or one of {', '.join(STOP_REASONS)}")
-        bad[:] = False
-        given = np.array([reason is not None for reason in self.stop_reason[order[:-1]]], dtype=bool)
-        bad[order[:-1]] = (codes[1:] == codes[:-1]) & given
-        reject(bad, "stop_reason", self.stop_reason, "null before the last row of a prompt_id and turn")
+        self._take()
+        self.schema.check_absent(self.missing, self)
+        self._at_least_0("turn", "position")
+        order, same = self._by_turn()
+        self._check_reasons()
+        self._check_order(order, same)
         self._check_depths()
         self._check_structures()
 
@@ -162,48 +131,10 @@ class EveryPositionLog:
         apart = (self.accepted == -1) != (self.censored == -1)
         reject(apart, "censored", self.censored, "null where accepted is null, and only there", "structure")
 
-    @classmethod
-    def from_rows(cls, rows: Iterable[Mapping[str, Any]], provenance: Mapping[str, Any]) -> EveryPositionLog:
-        """Build a log from plain rows; lists hold `drafted` values, ``top_ids`` and ``top_q`` lists of k.
-
-        ``accepted`` and ``censored`` are lists of one value for each of the provenance's structures.
-
-        Raises
-        ------
-        InputError
-            For unknown or missing keys, wrong types, wrong list lengths, or inconsistent rows.
-        """
-        arrays, missing = arrays_from_rows(EVERY_POSITION_SCHEMA, rows, *_widths(provenance))
-        return cls(**arrays, provenance=dict(provenance), missing=missing)
-
-    @classmethod
-    def read(cls, path: PathLike) -> EveryPositionLog:
-        """Read a log from Parquet; the same rules as `Trace.read`. Older files have no structures, or no reasons.
-
-        Raises
-        ------
-        InputError
-            When the file is unreadable, of another schema, or inconsistent.
-        """
-        from gumiho_theory.logs.parquet import read_table
-
-        arrays, provenance, missing = read_table(path, EVERY_POSITION_SCHEMA, _widths)
-        try:
-            return cls(**arrays, provenance=provenance, missing=missing)
-        except InputError as error:
-            raise error.within(path) from None
-
-    def write(self, path: PathLike) -> None:
-        """Write the log as Parquet, atomically.
-
-        Raises
-        ------
-        InputError
-            When the file cannot be written or the provenance is not JSON.
-        """
-        from gumiho_theory.logs.parquet import write_table
-
-        write_table(path, EVERY_POSITION_SCHEMA, self, self.provenance, self.missing)
+    @staticmethod
+    def widths(provenance: Mapping[str, Any]) -> tuple[int, int]:
+        """Return k and the number of structures, as the provenance names them."""
+        return _top_k(provenance), len(_structures(provenance))
 
     @property
     def n_rows(self) -> int:
@@ -211,19 +142,9 @@ class EveryPositionLog:
         return len(self.prompt_id)
 
     @property
-    def depth(self) -> int:
-        """Deepest row D; 0 for an empty log."""
-        return int(self.drafted.max(initial=0))
-
-    @property
     def top_k(self) -> int:
         """Number of the drafter's candidates logged at each depth."""
         return _top_k(self.provenance)
-
-    @property
-    def prompts(self) -> tuple[str, ...]:
-        """Distinct prompt ids in order of appearance."""
-        return tuple(dict.fromkeys(self.prompt_id.tolist()))
 
     @property
     def structures(self) -> tuple[str, ...]:

@@ -6,35 +6,22 @@ Units: seconds. Token positions are 0-based indices into the sequence; draft pos
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from gumiho_theory.errors import InputError
-from gumiho_theory.files import PathLike
-from gumiho_theory.logs.columns import STOP_REASONS, TRACE_SCHEMA
+from gumiho_theory.logs.columns import TRACE_SCHEMA
 from gumiho_theory.logs.counts import AcceptanceCounts
-from gumiho_theory.logs.every_position import EveryPositionLog
-from gumiho_theory.logs.schema import (
-    arrays_from_rows,
-    check_padding,
-    check_text,
-    check_unit_interval,
-    checked_array,
-    column_shape,
-    group_codes,
-    reject,
-    with_schema,
-)
+from gumiho_theory.logs.rows import RowLog
+from gumiho_theory.logs.schema import RowSchema, check_unit_interval, group_codes, reject
 from gumiho_theory.types import BoolArray, FloatArray, IntArray, ObjectArray
-
-__all__ = ["STOP_REASONS", "TRACE_SCHEMA", "AcceptanceCounts", "EveryPositionLog", "Trace"]
 
 
 @dataclass(frozen=True, eq=False)
-class Trace:
+class Trace(RowLog):
     """One row a cycle, held by column. C cycles, D = the deepest draft.
 
     Parameters
@@ -102,54 +89,36 @@ class Trace:
     provenance: dict[str, Any] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
 
+    schema: ClassVar[RowSchema] = TRACE_SCHEMA
+    row: ClassVar[str] = "cycle"
+
     def __post_init__(self) -> None:
-        drafted = checked_array(TRACE_SCHEMA.column("drafted"), self.drafted, (len(self.prompt_id),))
-        check_padding(drafted, int(drafted.max(initial=0)))
-        for column in TRACE_SCHEMA.columns:
-            shape = column_shape(column, len(drafted), int(drafted.max(initial=0)), 0)
-            object.__setattr__(self, column.name, checked_array(column, getattr(self, column.name), shape))
-        object.__setattr__(self, "provenance", with_schema(self.provenance, TRACE_SCHEMA))
-        object.__setattr__(self, "missing", TRACE_SCHEMA.check_missing(self.missing))
+        self._take()
         self._check_rows()
-        self._check_order()
+        self._check_cycles()
         self._check_depths()
 
     def _check_rows(self) -> None:
-        for name in ("prompt_id", "task", "stop_reason"):
-            check_text(getattr(self, name), TRACE_SCHEMA.column(name))
-        for name in ("turn", "position", "accepted", "committed"):
-            reject(getattr(self, name) < 0, name, getattr(self, name), "at least 0")
+        self._at_least_0("turn", "position", "accepted", "committed")
         reject(self.accepted > self.drafted, "accepted", self.accepted, "at most drafted")
         reject(self.nodes <= self.drafted, "nodes", self.nodes, "at least drafted + 1 (the root counts)")
         reject(self.committed > self.accepted + 1, "committed", self.committed, "at most accepted + 1")
         outside = (self.censored_at < self.accepted) | (self.censored_at > self.drafted)
-        reject(
-            (self.censored_at != -1) & outside,
-            "censored_at",
-            self.censored_at,
-            "null, or from accepted to drafted",
-        )
-        known = np.isin(self.stop_reason, np.array([None, *STOP_REASONS], dtype=object))
-        reject(~known, "stop_reason", self.stop_reason, f"null or one of {', '.join(STOP_REASONS)}")
+        reject(~self.complete & outside, "censored_at", self.censored_at, "null, or from accepted to drafted")
+        self._check_reasons()
         for name in ("draft_seconds", "verify_seconds", "other_seconds", "expected_accepted"):
-            values, unit = getattr(self, name), TRACE_SCHEMA.column(name).unit
+            values, unit = getattr(self, name), self.schema.column(name).unit
             good = np.isnan(values) | ((values >= 0) & np.isfinite(values))
             reject(~good, name, values, f"{'seconds' if unit == 's' else unit} of at least 0, or null")
 
-    def _check_order(self) -> None:
-        order = np.argsort(group_codes(self.prompt_id, self.turn), kind="stable")
-        codes = group_codes(self.prompt_id[order], self.turn[order])
-        same = codes[1:] == codes[:-1]
-        starts = np.flatnonzero(np.concatenate([[True], ~same])) if len(order) else np.zeros(0, dtype=np.int64)
-        number = np.arange(len(order)) - starts[codes]
+    def _check_cycles(self) -> None:
+        order, same = self._by_turn()
+        starts = np.concatenate([[True], ~same]) if len(order) else np.zeros(0, dtype=bool)
+        first = np.flatnonzero(starts)[np.cumsum(starts) - 1] if len(order) else order
         bad = np.zeros(len(order), dtype=bool)
-        bad[order] = self.cycle[order] != number
+        bad[order] = self.cycle[order] != np.arange(len(order)) - first
         reject(bad, "cycle", self.cycle, "0, 1, 2, ... within a prompt_id and turn")
-        bad[order[1:]] = same & (self.position[order[1:]] <= self.position[order[:-1]])
-        reject(bad, "position", self.position, "positions that rise within a prompt_id and turn")
-        bad[:] = False
-        bad[order[:-1]] = same & np.array([reason is not None for reason in self.stop_reason[order[:-1]]], dtype=bool)
-        reject(bad, "stop_reason", self.stop_reason, "null before the last cycle of a prompt_id and turn")
+        self._check_order(order, same)
 
     def _check_depths(self) -> None:
         unreached = ~self.at_risk()
@@ -160,72 +129,10 @@ class Trace:
             check_unit_interval(values, name)
             reject(unreached & ~np.isnan(values), name, values, "null where the position was not at risk")
 
-    @classmethod
-    def from_rows(cls, rows: Iterable[Mapping[str, Any]], provenance: Mapping[str, Any] | None = None) -> Trace:
-        """Build a trace from plain rows.
-
-        Parameters
-        ----------
-        rows : iterable of mappings
-            Keys are column names; None is null. ``rank``, ``q_draft`` and ``p_target`` are lists of `drafted`
-            values (None inside for null), or None. Optional columns may be left out: ``task``,
-            ``censored_at``, ``stop_reason``, the three times, ``expected_accepted`` and the per-depth lists.
-        provenance : mapping, optional
-
-        Raises
-        ------
-        InputError
-            For unknown or missing keys, wrong types, wrong list lengths, or inconsistent rows.
-        """
-        arrays, missing = arrays_from_rows(TRACE_SCHEMA, rows)
-        return cls(**arrays, provenance=dict(provenance or {}), missing=missing)
-
-    @classmethod
-    def read(cls, path: PathLike) -> Trace:
-        """Read a trace from Parquet.
-
-        Unknown columns are ignored; optional columns that the file lacks are null and listed in `missing`.
-
-        Raises
-        ------
-        InputError
-            When the file cannot be read, is not Parquet, has another schema or a newer version, lacks a
-            required column, has a wrong type, is absurdly large, or holds inconsistent rows.
-        """
-        from gumiho_theory.logs.parquet import read_table
-
-        arrays, provenance, missing = read_table(path, TRACE_SCHEMA)
-        try:
-            return cls(**arrays, provenance=provenance, missing=missing)
-        except InputError as error:
-            raise error.within(path) from None
-
-    def write(self, path: PathLike) -> None:
-        """Write the trace as Parquet, atomically, with the provenance in the file's metadata.
-
-        Raises
-        ------
-        InputError
-            When the file cannot be written or the provenance is not JSON.
-        """
-        from gumiho_theory.logs.parquet import write_table
-
-        write_table(path, TRACE_SCHEMA, self, self.provenance, self.missing)
-
     @property
     def n_cycles(self) -> int:
         """Number of cycles C."""
         return len(self.prompt_id)
-
-    @property
-    def depth(self) -> int:
-        """Deepest draft D; 0 for a trace without cycles."""
-        return int(self.drafted.max(initial=0))
-
-    @property
-    def prompts(self) -> tuple[str, ...]:
-        """Distinct prompt ids in order of appearance."""
-        return tuple(dict.fromkeys(self.prompt_id.tolist()))
 
     @property
     def complete(self) -> BoolArray:
