@@ -4,6 +4,9 @@ Words used everywhere: the conditional rate p_i is P(position i accepted, given 
 rate m_i is P(L >= i) = p_1 ... p_i; L is the number of accepted draft tokens of a cycle, 0..D; tau = 1 + E[L]
 counts the bonus token. All functions work in float64 on the last axis (length D, or D + 1 for a distribution)
 and broadcast over the axes before it; D = 0 is legal. Source: Gumiho (arXiv 2503.10135), section 3.
+
+Each raises InputError for a value that is not a number in [0, 1], and names its position (from 1; the lengths of a
+distribution from 0); survival rates that rise and distributions that do not sum to 1 (within 1e-9) are refused too.
 """
 
 from __future__ import annotations
@@ -66,73 +69,39 @@ def _pmf(values: npt.ArrayLike) -> FloatArray:
     return pmf
 
 
-def conditional_to_survival(p: npt.ArrayLike) -> FloatArray:
-    """Survival rates m_i = p_1 ... p_i from conditional rates.
-
-    Parameters
-    ----------
-    p : array_like [..., D]
-        Conditional rates.
-
-    Returns
-    -------
-    float array [..., D]
-        P(L >= i), i = 1..D.
-
-    Raises
-    ------
-    InputError
-        When a rate is not a number in [0, 1]; names its position, from 1.
-    """
-    survival: FloatArray = np.cumprod(_conditional(p), axis=-1, dtype=np.float64)
-    return survival
-
-
-def survival_to_conditional(m: npt.ArrayLike) -> FloatArray:
-    """Conditional rates p_i = m_i / m_{i-1} from survival rates (m_0 = 1).
-
-    Parameters
-    ----------
-    m : array_like [..., D]
-        Survival rates.
-
-    Returns
-    -------
-    float array [..., D]
-        Conditional rates; nan after the survival rate has reached 0, where they are undefined.
-
-    Raises
-    ------
-    InputError
-        When a rate is not a number in [0, 1], or rises; names its position, from 1.
-    """
-    return _ratio(_survival(m))
+def _before(survival: FloatArray) -> FloatArray:
+    """P(L >= i - 1) beside P(L >= i): survival rates moved by one, 1 first."""
+    return np.concatenate([np.ones((*survival.shape[:-1], 1)), survival], axis=-1)[..., :-1]
 
 
 def _ratio(survival: FloatArray) -> FloatArray:
-    before = np.concatenate([np.ones((*survival.shape[:-1], 1)), survival], axis=-1)[..., :-1]
+    before = _before(survival)
     rates: FloatArray = np.full(survival.shape, np.nan)
     np.divide(survival, before, out=rates, where=before > 0)
     return rates
 
 
-def length_pmf(p: npt.ArrayLike) -> FloatArray:
-    """Distribution of the accepted length L from conditional rates; no bonus token.
+def conditional_to_survival(p: npt.ArrayLike) -> FloatArray:
+    """Survival rates P(L >= i) = p_1 ... p_i, [..., D], from conditional rates `p` [..., D]."""
+    survival: FloatArray = np.cumprod(_conditional(p), axis=-1, dtype=np.float64)
+    return survival
 
-    Parameters
-    ----------
-    p : array_like [..., D]
-        Conditional rates.
+
+def survival_to_conditional(m: npt.ArrayLike) -> FloatArray:
+    """Conditional rates m_i / m_{i-1} (m_0 = 1), [..., D], from survival rates `m` [..., D].
+
+    nan after the survival rate has reached 0, where they are undefined.
+    """
+    return _ratio(_survival(m))
+
+
+def length_pmf(p: npt.ArrayLike) -> FloatArray:
+    """Distribution of the accepted length, P(L = 0), ..., P(L = D), from conditional rates `p` [..., D]; no bonus.
 
     Returns
     -------
     float array [..., D + 1]
-        P(L = l) for l = 0..D: m_l (1 - p_{l+1}), and m_D for l = D.
-
-    Raises
-    ------
-    InputError
-        When a rate is not a number in [0, 1]; names its position, from 1.
+        m_l (1 - p_{l+1}), and m_D for l = D.
     """
     rates = _conditional(p)
     one = np.ones((*rates.shape[:-1], 1))
@@ -143,117 +112,40 @@ def length_pmf(p: npt.ArrayLike) -> FloatArray:
 
 
 def pmf_to_survival(pmf: npt.ArrayLike) -> FloatArray:
-    """Survival rates P(L >= i), i = 1..D, from the distribution of L.
-
-    Parameters
-    ----------
-    pmf : array_like [..., D + 1]
-        P(L = 0), ..., P(L = D); sums to 1 within 1e-9.
-
-    Returns
-    -------
-    float array [..., D]
-
-    Raises
-    ------
-    InputError
-        When an entry is not a probability or the sum is not 1.
-    """
+    """Survival rates P(L >= i), i = 1..D, from the distribution of L, `pmf` [..., D + 1]."""
     tails = np.cumsum(_pmf(pmf)[..., ::-1], axis=-1)[..., ::-1]
     survival: FloatArray = np.minimum(tails[..., 1:], 1.0)
     return survival
 
 
 def pmf_to_conditional(pmf: npt.ArrayLike) -> FloatArray:
-    """Conditional rates from the distribution of L.
-
-    Parameters
-    ----------
-    pmf : array_like [..., D + 1]
-        P(L = 0), ..., P(L = D); sums to 1 within 1e-9.
-
-    Returns
-    -------
-    float array [..., D]
-        Conditional rates; nan after the survival rate has reached 0.
-
-    Raises
-    ------
-    InputError
-        When an entry is not a probability or the sum is not 1.
-    """
+    """Conditional rates [..., D] from the distribution of L, `pmf` [..., D + 1]; nan behind a survival rate of 0."""
     return _ratio(pmf_to_survival(pmf))
 
 
 def expected_accepted(p: npt.ArrayLike) -> np.float64 | FloatArray:
-    """Return the expected accepted length E[L] = sum_i p_1 ... p_i; no bonus token.
-
-    Parameters
-    ----------
-    p : array_like [..., D]
-        Conditional rates.
-
-    Returns
-    -------
-    float or float array [...]
-        Between 0 and D.
-
-    Raises
-    ------
-    InputError
-        When a rate is not a number in [0, 1]; names its position, from 1.
-    """
+    """Return E[L] = sum_i p_1 ... p_i, [...], from conditional rates `p` [..., D]: accepted draft tokens, no bonus."""
     total: np.float64 | FloatArray = conditional_to_survival(p).sum(axis=-1)
     return total
 
 
 def tau(p: npt.ArrayLike) -> np.float64 | FloatArray:
-    """Mean acceptance length tau = 1 + E[L]; bonus token included.
+    """Mean acceptance length tau = 1 + E[L], [...], from conditional rates `p` [..., D]; bonus token included.
 
-    For rates pooled over all cycles this is the micro tau.
-
-    Parameters
-    ----------
-    p : array_like [..., D]
-        Conditional rates.
-
-    Returns
-    -------
-    float or float array [...]
-        Between 1 and D + 1; 1 for D = 0.
-
-    Raises
-    ------
-    InputError
-        When a rate is not a number in [0, 1]; names its position, from 1.
+    For rates pooled over all cycles this is the micro tau. Between 1 and D + 1.
     """
     return 1.0 + expected_accepted(p)
 
 
 def sensitivity(p: npt.ArrayLike) -> FloatArray:
-    """Gradient d tau / d p_i = P_{i-1} W_i with respect to the conditional rates.
+    """Gradient d tau / d p_i = P_{i-1} W_i, [..., D], with respect to the conditional rates `p` [..., D].
 
-    P_k = p_1 ... p_k and W_k = 1 + p_{k+1} + p_{k+1} p_{k+2} + ...; computed without dividing by rates, so
-    zero rates are allowed.
-
-    Parameters
-    ----------
-    p : array_like [..., D]
-        Conditional rates.
-
-    Returns
-    -------
-    float array [..., D]
-
-    Raises
-    ------
-    InputError
-        When a rate is not a number in [0, 1]; names its position, from 1.
+    P_k = p_1 ... p_k and W_k = 1 + p_{k+1} + p_{k+1} p_{k+2} + ...; computed without dividing by rates, so zero rates
+    are allowed.
     """
     rates = _conditional(p)
-    before = np.concatenate([np.ones((*rates.shape[:-1], 1)), np.cumprod(rates, axis=-1)], axis=-1)[..., :-1]
     after = np.ones_like(rates)
     for k in range(rates.shape[-1] - 2, -1, -1):
         after[..., k] = 1.0 + rates[..., k + 1] * after[..., k + 1]
-    gradient: FloatArray = before * after
+    gradient: FloatArray = _before(np.cumprod(rates, axis=-1, dtype=np.float64)) * after
     return gradient

@@ -16,7 +16,7 @@ from gumiho_decoder.commands.profile import profile
 from gumiho_decoder.commands.train import train
 from gumiho_simulator.commands.assemble import register
 from gumiho_theory import InputError
-from gumiho_theory.commands.theorem import register as register_theorem
+from gumiho_theory.commands import register as register_theorem
 
 # Typer's base of all usage errors, wherever it keeps its copy of click.
 _CommandLineError = typer.BadParameter.__mro__[2]

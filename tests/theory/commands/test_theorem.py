@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import gumiho_theory
 from gumiho_theory import InputError, Trace
-from gumiho_theory.commands.theorem import register
+from gumiho_theory.commands import register
 
 app = typer.Typer()
 register(app)
@@ -202,7 +202,7 @@ def test_numbers_out_of_range_are_usage_errors(arguments: tuple[str, ...]) -> No
 def test_check_loads_none_of_the_heavy_libraries() -> None:
     program = (
         "import sys, typer\n"
-        "from gumiho_theory.commands.theorem import register\n"
+        "from gumiho_theory.commands import register\n"
         "app = typer.Typer()\n"
         "register(app)\n"
         f"app(['theorem', 'check', *{GAIN!r}, '--json'], standalone_mode=False)\n"
