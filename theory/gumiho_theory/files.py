@@ -6,9 +6,10 @@ import json
 import os
 import re
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Self
 
 from gumiho_theory.errors import InputError
 
@@ -186,3 +187,29 @@ def check_schema(found: object, name: str, major: int) -> None:
             "nothing" if found is None else repr(found),
             f"{name}/{major}" + (" (written by a newer version of this toolkit)" if newer else ""),
         )
+
+
+class JsonFile(ABC):
+    """Base of what is kept as one JSON object a file: a subclass says its JSON, this reads and writes it."""
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """Return the object as JSON values, its schema among them."""
+
+    @classmethod
+    @abstractmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """Read what `to_json` returned; InputError names the field."""
+
+    @classmethod
+    def read(cls, path: PathLike) -> Self:
+        """Read a file; InputError names it and the field."""
+        data = read_json(path)
+        try:
+            return cls.from_json(data)
+        except InputError as error:
+            raise error.within(path) from None
+
+    def write(self, path: PathLike) -> None:
+        """Write a file, atomically; InputError when that fails."""
+        write_json(path, self.to_json())

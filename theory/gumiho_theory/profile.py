@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gumiho_theory.errors import InputError
-from gumiho_theory.files import PathLike, check_schema, read_json, write_json
+from gumiho_theory.files import JsonFile, check_schema
 
 SCHEMA = "gumiho.cost_profile"
 MAJOR = 1
@@ -43,7 +43,7 @@ def _is_count(value: object) -> bool:
 
 
 @dataclass(frozen=True)
-class CostProfile:
+class CostProfile(JsonFile):
     """Step times, in seconds: measured, or estimated where `estimated` says so.
 
     Parameters
@@ -216,16 +216,3 @@ class CostProfile:
             if field.name not in data and field.default is MISSING:
                 raise InputError(field.name, "no such key", "a value")
         return cls(**{field.name: data[field.name] for field in fields(cls) if field.name in data})
-
-    @classmethod
-    def read(cls, path: PathLike) -> CostProfile:
-        """Read a profile from a JSON file; InputError names the file and the field."""
-        data = read_json(path)
-        try:
-            return cls.from_json(data)
-        except InputError as error:
-            raise error.within(path) from None
-
-    def write(self, path: PathLike) -> None:
-        """Write the profile to a JSON file, atomically; InputError when that fails."""
-        write_json(path, self.to_json())

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gumiho_theory.errors import InputError
-from gumiho_theory.files import PathLike, check_schema, read_json, write_json
+from gumiho_theory.files import JsonFile, check_schema
 from gumiho_theory.rates import MAX_DEPTH
 from gumiho_theory.types import FloatArray
 
@@ -171,7 +171,7 @@ ScoreMap = TemperatureMap | IsotonicMap
 
 
 @dataclass(frozen=True)
-class ScoreCalibration:
+class ScoreCalibration(JsonFile):
     """Maps from draft probability to acceptance probability of one drafter, fitted to what its target accepted.
 
     Parameters
@@ -273,19 +273,6 @@ class ScoreCalibration:
             read,
             data.get("provenance", {}),
         )
-
-    @classmethod
-    def read(cls, path: PathLike) -> ScoreCalibration:
-        """Read a calibration from a JSON file; InputError names the file and the field."""
-        data = read_json(path)
-        try:
-            return cls.from_json(data)
-        except InputError as error:
-            raise error.within(path) from None
-
-    def write(self, path: PathLike) -> None:
-        """Write the calibration to a JSON file, atomically; InputError when that fails."""
-        write_json(path, self.to_json())
 
 
 def _map(data: object, depth: int) -> ScoreMap:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gumiho_theory.errors import InputError
-from gumiho_theory.files import PathLike, check_schema, read_json
+from gumiho_theory.files import JsonFile, check_schema
 from gumiho_theory.rates import MAX_DEPTH
 from gumiho_theory.types import BoolArray, FloatArray, IntArray
 
@@ -33,7 +33,7 @@ def _integers(value: Any, name: str, ndim: int) -> IntArray:
 
 
 @dataclass(frozen=True, eq=False)
-class AcceptanceCounts:
+class AcceptanceCounts(JsonFile):
     """Counts by group; groups are the clusters (prompts, engines, intervals) and stay apart.
 
     Parameters
@@ -211,21 +211,6 @@ class AcceptanceCounts:
             "groups": list(self.groups),
             **{name: None if array is None else array.tolist() for name, array in arrays.items()},
         }
-
-    @classmethod
-    def read(cls, path: PathLike) -> AcceptanceCounts:
-        """Read a file of what `to_json` returned.
-
-        Raises
-        ------
-        InputError
-            When the file is unreadable, no JSON, or not what `from_json` takes.
-        """
-        data = read_json(path)
-        try:
-            return cls.from_json(data)
-        except InputError as error:
-            raise error.within(path) from None
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> AcceptanceCounts:
