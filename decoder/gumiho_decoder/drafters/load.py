@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 
 from gumiho_decoder.drafters.eagle.drafter import EagleDrafter, EagleModel
-from gumiho_decoder.drafters.eagle.serial import placed
 from gumiho_decoder.drafters.files.fingerprint import fingerprint
 from gumiho_decoder.drafters.files.own_format import CONFIG_BYTES
 from gumiho_decoder.drafters.growing.drafter import TreeDrafter
+from gumiho_decoder.drafters.growing.heads import placed
 from gumiho_decoder.drafters.gumiho.drafter import GumihoDrafter
 from gumiho_decoder.drafters.gumiho.model import GumihoModel
 from gumiho_decoder.drafters.hydra.drafter import HydraDrafter

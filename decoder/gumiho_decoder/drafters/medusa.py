@@ -7,15 +7,14 @@ section 2.1. A head does not see the tokens drafted before its own.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
 import torch
 from torch import nn
 
 from gumiho_decoder.drafters.eagle.serial import SerialConfig
-from gumiho_decoder.drafters.files.own_format import load_pretrained, save_pretrained
-from gumiho_decoder.drafters.growing.drafter import TreeDrafter
+from gumiho_decoder.drafters.files.own_format import OwnFormat
+from gumiho_decoder.drafters.growing.heads import HeadsDrafter
 from gumiho_decoder.target import Target
 
 
@@ -68,8 +67,11 @@ class HeadsLinear(nn.Module):
         return torch.bmm(x, weight) if self.bias is None else torch.baddbmm(self.bias[: len(x), None], x, weight)
 
 
-class MedusaModel(nn.Module):
+class MedusaModel(OwnFormat, nn.Module):
     """K heads: blocks x + SiLU(Linear(x)), then a vocabulary matrix of each head's own."""
+
+    method = "medusa"
+    config_class = MedusaConfig
 
     def __init__(self, config: MedusaConfig) -> None:
         super().__init__()
@@ -93,44 +95,20 @@ class MedusaModel(nn.Module):
             x = x + nn.functional.silu(block(x))
         return self.vocabulary(x).unflatten(1, features.shape[:-1])
 
-    def save_pretrained(self, folder: Path, dtype: torch.dtype | None = None, **record: object) -> None:
-        """Write config.json (with `record` beside the shapes) and model.safetensors, in `dtype` if given."""
-        save_pretrained(self, "medusa", folder, dtype, **record)
 
-    @classmethod
-    def from_pretrained(cls, folder: Path) -> MedusaModel:
-        """Read what `save_pretrained` wrote; float32. InputError names the file, and the field or tensor."""
-        return load_pretrained(folder, "medusa", MedusaConfig, cls)
-
-
-class MedusaDrafter(TreeDrafter):
+class MedusaDrafter(HeadsDrafter):
     """Medusa heads on a target.
 
     The target's lm_head made the root from the feature before it; head i makes draft position i from the same feature.
-
-    Raises
-    ------
-    InputError
-        Hidden size or vocabulary of heads and target differ.
     """
 
     method = "medusa"
     serial_steps = 1
 
     def __init__(self, model: MedusaModel, target: Target, name: str) -> None:
-        target.check_fit(name, model.config.hidden_size, model.config.vocab_size)
-        self.name = name
-        self.config = model.config
+        super().__init__(model, target, name)
         self.depth = model.config.medusa_heads
-        self.target = target
-        self.model = model.to(target.head_device, target.dtype).eval().requires_grad_(False)
-        self._root = torch.empty(0, dtype=torch.int64)
         self._features = torch.empty(0)
-
-    @property
-    def root_token(self) -> torch.Tensor:
-        """See `TreeDrafter.root_token`."""
-        return self._root
 
     def start(self, tokens: torch.Tensor, features: torch.Tensor) -> None:
         """See `Drafter.start`."""

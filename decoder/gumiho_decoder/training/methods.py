@@ -15,8 +15,9 @@ from torch import nn
 from gumiho_decoder.draft import DraftOptions
 from gumiho_decoder.drafters.draft_model.drafter import DraftModelDrafter
 from gumiho_decoder.drafters.eagle.drafter import EagleDrafter, EagleModel
-from gumiho_decoder.drafters.eagle.serial import SerialConfig, placed
+from gumiho_decoder.drafters.eagle.serial import SerialConfig
 from gumiho_decoder.drafters.growing.drafter import TreeDrafter
+from gumiho_decoder.drafters.growing.heads import placed
 from gumiho_decoder.drafters.gumiho.drafter import GumihoDrafter
 from gumiho_decoder.drafters.gumiho.model import GumihoConfig, GumihoModel
 from gumiho_decoder.drafters.hydra.drafter import HydraDrafter

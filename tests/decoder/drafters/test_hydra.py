@@ -8,7 +8,7 @@ from torch.nn.functional import linear, silu
 
 from fakes import VOCAB, random_target
 from grown import TOKENS, check_advance, check_behind, check_chain, check_roots, shaken, started, structures
-from gumiho_decoder.drafters.eagle.serial import placed
+from gumiho_decoder.drafters.growing.heads import placed
 from gumiho_decoder.drafters.hydra.drafter import HydraDrafter
 from gumiho_decoder.drafters.hydra.model import HydraConfig, HydraModel
 from gumiho_theory import ChainStructure, DynamicTree, InputError

@@ -5,57 +5,34 @@ Gumiho's early positions are drafted in the same way.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import torch
 
-from gumiho_decoder.drafters.eagle.serial import SerialConfig, SerialModel, placed
-from gumiho_decoder.drafters.files.own_format import load_pretrained, save_pretrained
+from gumiho_decoder.drafters.eagle.serial import SerialConfig, SerialModel
+from gumiho_decoder.drafters.files.own_format import OwnFormat
 from gumiho_decoder.drafters.growing.cache import TreeCache
-from gumiho_decoder.drafters.growing.drafter import TreeDrafter
+from gumiho_decoder.drafters.growing.heads import HeadsDrafter
 from gumiho_decoder.target import Target
 
 
-class EagleModel(SerialModel):
+class EagleModel(OwnFormat, SerialModel):
     """EAGLE's head."""
 
-    def save_pretrained(self, folder: Path, dtype: torch.dtype | None = None, **record: object) -> None:
-        """Write config.json (with `record` beside the shapes) and model.safetensors, in `dtype` if given."""
-        save_pretrained(self, "eagle", folder, dtype, **record)
-
-    @classmethod
-    def from_pretrained(cls, folder: Path) -> EagleModel:
-        """Read what `save_pretrained` wrote; float32. InputError names the file, and the field or tensor."""
-        return load_pretrained(folder, "eagle", SerialConfig, cls)
+    method = "eagle"
+    config_class = SerialConfig
 
 
-class EagleDrafter(TreeDrafter):
+class EagleDrafter(HeadsDrafter):
     """A serial Transformer on a target's features, with its own cache.
 
     Pair t of the Transformer is (token t + 1, feature t): it stands at position t and predicts feature t + 1.
-
-    Raises
-    ------
-    InputError
-        Hidden size or vocabulary of head and target differ.
     """
 
     method = "eagle"
 
     def __init__(self, model: SerialModel, target: Target, name: str) -> None:
-        target.check_fit(name, model.config.hidden_size, model.config.vocab_size)
-        self.name = name
-        self.config = model.config
-        self.target = target
-        self.model = placed(model, target.head_device, target.dtype).eval().requires_grad_(False)
+        super().__init__(model, target, name)
         self._cache = TreeCache(self.model.serial)
-        self._root = torch.empty(0, dtype=torch.int64)
         self._outputs = torch.empty(0)
-
-    @property
-    def root_token(self) -> torch.Tensor:
-        """See `TreeDrafter.root_token`."""
-        return self._root
 
     def start(self, tokens: torch.Tensor, features: torch.Tensor) -> None:
         """See `Drafter.start`."""

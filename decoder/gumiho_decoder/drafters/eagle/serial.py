@@ -116,13 +116,6 @@ def llama_layers(config, layers: int) -> nn.Module:
     return model
 
 
-def placed(model: nn.Module, device: torch.device, dtype: torch.dtype) -> nn.Module:
-    """Move a model; weights become `dtype`, buffers stay as exact as they are: rotary angles grow with the position."""
-    for parameter in model.parameters():
-        parameter.data = parameter.data.to(dtype)
-    return model.to(device)
-
-
 class SerialModel(nn.Module):
     """FC and Transformer. Embedding and lm_head stay the target's, frozen."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import MISSING, asdict, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import torch
 from torch import nn
@@ -61,6 +61,22 @@ def load_pretrained(folder: Path, method: str, config_class: type, model_class: 
     model = model_class(config)
     model.load_state_dict(finite(str(weights), tensors))
     return model
+
+
+class OwnFormat:
+    """Of a model that is kept in this format: a folder of its method, with its configuration's shapes."""
+
+    method: ClassVar[str]
+    config_class: ClassVar[type]
+
+    def save_pretrained(self, folder: Path, dtype: torch.dtype | None = None, **record: object) -> None:
+        """Write config.json (with `record` beside the shapes) and model.safetensors, in `dtype` if given."""
+        save_pretrained(self, self.method, folder, dtype, **record)
+
+    @classmethod
+    def from_pretrained(cls, folder: Path) -> Self:
+        """Read what `save_pretrained` wrote; float32. InputError names the file, and the field or tensor."""
+        return load_pretrained(folder, cls.method, cls.config_class, cls)
 
 
 def read_config(folder: Path, method: str, config_class: type) -> Any:

@@ -10,13 +10,7 @@ from gumiho_decoder.target import Target
 
 
 class GumihoDrafter(EagleDrafter):
-    """Gumiho heads on a target.
-
-    Raises
-    ------
-    InputError
-        Hidden size or vocabulary of heads and target differ.
-    """
+    """Gumiho heads on a target."""
 
     method = "gumiho"
     model: GumihoModel

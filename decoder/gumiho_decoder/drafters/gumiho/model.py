@@ -6,14 +6,13 @@ Li et al., "Gumiho: A Hybrid Architecture to Prioritize Early Tokens in Speculat
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
 import torch
 from torch import nn
 
 from gumiho_decoder.drafters.eagle.serial import SerialConfig, SerialModel
-from gumiho_decoder.drafters.files.own_format import load_pretrained, save_pretrained
+from gumiho_decoder.drafters.files.own_format import OwnFormat
 
 
 @dataclass(frozen=True)
@@ -98,18 +97,12 @@ class StackedHeads:
         return x
 
 
-class GumihoModel(SerialModel):
+class GumihoModel(OwnFormat, SerialModel):
     """FC, serial Transformer, parallel heads. Embedding and lm_head stay the target's, frozen."""
+
+    method = "gumiho"
+    config_class = GumihoConfig
 
     def __init__(self, config: GumihoConfig) -> None:
         super().__init__(config)
         self.heads = ParallelHeads(config) if config.parallel_heads else None
-
-    def save_pretrained(self, folder: Path, dtype: torch.dtype | None = None, **record: object) -> None:
-        """Write config.json (with `record` beside the shapes) and model.safetensors, in `dtype` if given."""
-        save_pretrained(self, "gumiho", folder, dtype, **record)
-
-    @classmethod
-    def from_pretrained(cls, folder: Path) -> GumihoModel:
-        """Read what `save_pretrained` wrote; float32. InputError names the file, and the field or tensor."""
-        return load_pretrained(folder, "gumiho", GumihoConfig, cls)

@@ -5,42 +5,25 @@ from __future__ import annotations
 import torch
 
 from gumiho_decoder.drafters.eagle.drafter import of_parents
-from gumiho_decoder.drafters.eagle.serial import placed
 from gumiho_decoder.drafters.growing.cache import TreeCache
-from gumiho_decoder.drafters.growing.drafter import TreeDrafter
+from gumiho_decoder.drafters.growing.heads import HeadsDrafter
 from gumiho_decoder.drafters.hydra.model import HydraModel
 from gumiho_decoder.target import Target
 
 
-class HydraDrafter(TreeDrafter):
-    """Hydra heads on a target; with a prefix layer (Hydra++) its cache, which holds verified features only.
-
-    Raises
-    ------
-    InputError
-        Hidden size or vocabulary of heads and target differ.
-    """
+class HydraDrafter(HeadsDrafter):
+    """Hydra heads on a target; with a prefix layer (Hydra++) its cache, which holds verified features only."""
 
     method = "hydra"
 
     def __init__(self, model: HydraModel, target: Target, name: str) -> None:
-        target.check_fit(name, model.config.hidden_size, model.config.vocab_size)
-        self.name = name
-        self.config = model.config
+        super().__init__(model, target, name)
         self.depth = model.config.hydra_heads
-        self.serial_steps = (
-            None if model.config.grounded else 1
-        )  # ungrounded heads are Medusa's: none waits for another
-        self.target = target
-        self.model = placed(model, target.head_device, target.dtype).eval().requires_grad_(False)
+        # Ungrounded heads are Medusa's: none waits for another.
+        self.serial_steps = None if model.config.grounded else 1
         self._cache = TreeCache(self.model.prefix) if self.model.prefix else None
-        self._tokens = torch.empty(0, dtype=torch.int64)
+        self._tokens = self._root
         self._features = torch.empty(0)
-
-    @property
-    def root_token(self) -> torch.Tensor:
-        """See `TreeDrafter.root_token`."""
-        return self._tokens[-1:]
 
     def start(self, tokens: torch.Tensor, features: torch.Tensor) -> None:
         """See `Drafter.start`."""
@@ -51,7 +34,7 @@ class HydraDrafter(TreeDrafter):
     def advance(self, tokens: torch.Tensor, features: torch.Tensor) -> None:
         """See `Drafter.advance`."""
         features = features.to(self.target.head_device)
-        self._tokens = tokens
+        self._tokens, self._root = tokens, tokens[-1:]
         self._features = features if self._cache is None else self._cache.read(features)
 
     def branches(self, depth: int, roots: torch.Tensor | None = None) -> HydraBranches:

@@ -6,14 +6,13 @@ Ankner et al., "Hydra: Sequentially-Dependent Draft Heads for Medusa Decoding" (
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
 import torch
 from torch import nn
 
 from gumiho_decoder.drafters.eagle.serial import SerialConfig, llama_layers
-from gumiho_decoder.drafters.files.own_format import load_pretrained, save_pretrained
+from gumiho_decoder.drafters.files.own_format import OwnFormat
 from gumiho_decoder.target import Target
 
 _SHARED = (
@@ -101,12 +100,15 @@ class HydraHead(nn.Module):
         return self.vocabulary(self.blocks(x))
 
 
-class HydraModel(nn.Module):
+class HydraModel(OwnFormat, nn.Module):
     """Heads, and the prefix layer of Hydra++. The embedding stays the target's, frozen.
 
     Head i (0-based) reads the feature before the root and, if grounded, the embeddings of the root and of the i tokens
     drafted behind it.
     """
+
+    method = "hydra"
+    config_class = HydraConfig
 
     def __init__(self, config: HydraConfig) -> None:
         super().__init__()
@@ -132,12 +134,3 @@ class HydraModel(nn.Module):
         if self.prefix is None:
             return features
         return self.prefix(inputs_embeds=features, use_cache=False).last_hidden_state
-
-    def save_pretrained(self, folder: Path, dtype: torch.dtype | None = None, **record: object) -> None:
-        """Write config.json (with `record` beside the shapes) and model.safetensors, in `dtype` if given."""
-        save_pretrained(self, "hydra", folder, dtype, **record)
-
-    @classmethod
-    def from_pretrained(cls, folder: Path) -> HydraModel:
-        """Read what `save_pretrained` wrote; float32. InputError names the file, and the field or tensor."""
-        return load_pretrained(folder, "hydra", HydraConfig, cls)
