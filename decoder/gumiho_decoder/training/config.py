@@ -14,10 +14,11 @@ _EAGLE = dict(epochs=20.0, batch=4, rate=2e-4, weight_decay=0.01, regression=1.0
 _HEADS = dict(betas=(0.9, 0.999), clip=1.0, schedule="cosine")
 
 DEFAULTS: dict[str, dict[str, Any]] = {
-    # Gumiho (arXiv 2503.10135) and its released code; of EAGLE (arXiv 2401.15077) the same but for the rate.
+    # Gumiho (arXiv 2503.10135) and its released training program (AMD-AIG-AIMA/Gumiho at 9a1bc87, gumiho/train/
+    # main_deepspeed.py with the flags of scripts/train.sh); of EAGLE (arXiv 2401.15077) the same but for the rate.
     "gumiho": _EAGLE
     | dict(serial_steps=2, serial_layers=2, parallel_heads=5, head_blocks=5)
-    | dict(head_share=1.0, detach_heads=False),
+    | dict(head_share=1.0, detach_heads=False, head_weight=1 / 9, head_decay=0.8, head_cross_entropy_from=0.1),
     "eagle": _EAGLE | dict(rate=3e-5, serial_layers=1),
     # Medusa-1 (arXiv 2401.10774): later heads, which know less, weigh less.
     "medusa": _HEADS | dict(epochs=1.0, batch=128, rate=1e-3, warmup=0.1, heads=5, layers=1, head_decay=0.8),
@@ -26,6 +27,9 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "draft-model": dict(epochs=1.0, batch=32, rate=1e-3, clip=1.0, weight_decay=0.1, schedule="cosine", layers=2),
 }
 """What each method takes where nothing else is asked for. A setting that only some methods have is in their row."""
+
+EQUAL_HEADS = dict(head_weight=1.0, head_decay=1.0, head_cross_entropy_from=0.0)
+"""Gumiho's parallel heads weighed like its serial part, each of them, from the first step."""
 
 _SHARED = (
     *("method", "steps", "epochs", "length", "batch", "gradient_accumulation", "optimizer", "rate", "betas"),
@@ -64,6 +68,8 @@ _BOUNDS: dict[str, tuple[float, float]] = {
     "noise": (0.0, 1e6),
     "head_share": (1e-9, 1.0),
     "head_decay": (1e-9, 1.0),
+    "head_weight": (0.0, 1e6),
+    "head_cross_entropy_from": (0.0, 1.0),
 }
 # A resumed run may differ in these: they move no weight, but for rounding.
 _FREE = ("gradient_accumulation", "checkpoint_every", "eval_every")
@@ -125,10 +131,13 @@ class TrainConfig:
         Share of positions at which Gumiho's parallel heads are trained in a step, drawn anew each time: their softmaxes
         over the vocabulary cost more than everything else.
     detach_heads : bool or None
-        Whether the parallel heads' losses leave Gumiho's serial part alone. As published they train it too, which takes
-        accuracy from the early tokens.
-    head_decay : float or None
-        Medusa's weight of head i is this to the power i.
+        Whether the parallel heads' losses leave Gumiho's serial part alone; as released they train it too.
+    head_weight, head_decay : float or None
+        Head i (1-based) weighs head_weight * head_decay ** i beside Gumiho's serial part: 1/9 and 0.8 as released, so
+        that five heads weigh 0.30 together; 1 and 1 for equal weights. Medusa has the decay alone.
+    head_cross_entropy_from : float or None
+        Share of the steps after which the soft cross-entropy of Gumiho's heads counts: the released program switches it
+        on after two epochs, of the paper's twenty.
 
     Raises
     ------
@@ -168,6 +177,8 @@ class TrainConfig:
     head_share: float | None = None
     detach_heads: bool | None = None
     head_decay: float | None = None
+    head_weight: float | None = None
+    head_cross_entropy_from: float | None = None
 
     @classmethod
     def of(cls, method: str, **changes: Any) -> TrainConfig:
@@ -261,6 +272,8 @@ class TrainConfig:
             names = sorted(_settings(method)) if method in DEFAULTS else sorted(known)
             raise InputError(f"{place}, {unknown[0]}", "no such setting", ", ".join(names))
         values = dict(data)
+        if values.get("method") == "gumiho" and "head_weight" not in values:
+            values |= EQUAL_HEADS  # of a run that was begun before there was this setting
         if isinstance(values.get("betas"), list):
             values["betas"] = tuple(values["betas"])
         _check("method", values.get("method"), place)

@@ -76,6 +76,26 @@ class Term:
     at: torch.Tensor
 
 
+@dataclass(frozen=True)
+class HeadWeights:
+    """What Gumiho's parallel heads weigh beside the serial part.
+
+    The defaults are those of the released training program (AMD-AIG-AIMA/Gumiho at 9a1bc87, gumiho/train/
+    main_deepspeed.py: `mlp_loss_weight` 9, `mlp_loss_decay_coefficient` 0.8): five heads together weigh 0.30.
+
+    Attributes
+    ----------
+    weight, decay : float
+        Head i (1-based) weighs weight * decay ** i, in each of the two terms.
+    soft : bool
+        Whether the heads' soft cross-entropy counts yet.
+    """
+
+    weight: float = 1 / 9
+    decay: float = 0.8
+    soft: bool = True
+
+
 def mean_loss(terms: Sequence[Term], mask: torch.Tensor, whole: torch.Tensor | None = None) -> torch.Tensor:
     """Return the weighted sum of the terms' means.
 
@@ -112,11 +132,12 @@ def feature_terms(
     noise: torch.Tensor | None = None,
     places: torch.Tensor | None = None,
     detach_heads: bool = False,
+    heads: HeadWeights = HeadWeights(),
 ) -> list[Term]:
     """Return EAGLE's terms, and Gumiho's: smooth-L1 to the true features, and soft cross-entropy through the lm_head.
 
-    Gumiho (ICML 2025), section 3: for the serial Transformer, and for every parallel head, shifted by its position. The
-    serial part reads the true features with noise, as released.
+    Gumiho (ICML 2025), section 3: for the serial Transformer, and for every parallel head, shifted by its position and
+    weighed as released (`HeadWeights`). The serial part reads the true features with noise, as released.
 
     Parameters
     ----------
@@ -128,6 +149,8 @@ def feature_terms(
         Windows at which the parallel heads are trained; else all that have a true feature for every head.
     detach_heads : bool
         The parallel heads' terms give the serial part no gradient.
+    heads : HeadWeights
+        What the parallel heads weigh.
     """
     length = read.tokens.shape[1]
     entering = read.features if noise is None else read.features + noise.to(read.features)
@@ -135,13 +158,16 @@ def feature_terms(
     with torch.no_grad():
         p_target = _log_probabilities(target, read.features).exp()
 
-    def both(predicted: torch.Tensor, at: torch.Tensor) -> list[Term]:
+    def compared(predicted: torch.Tensor, at: torch.Tensor, weight: float = 1.0, said: bool = True) -> list[Term]:
         """Compare with the features `at` these indices, each of which predicts the token behind it."""
         close = smooth_l1_loss(predicted.float(), read.features[:, at], reduction="none").mean(-1)
-        said = -(p_target[:, at] * _log_probabilities(target, predicted)).sum(-1)
-        return [Term(regression, close, at + 1), Term(soft, said, at + 1)]
+        terms = [Term(weight * regression, close, at + 1)]
+        if said:
+            entropy = -(p_target[:, at] * _log_probabilities(target, predicted)).sum(-1)
+            terms.append(Term(weight * soft, entropy, at + 1))
+        return terms
 
-    terms = both(predicted, torch.arange(1, length, device=predicted.device))
+    terms = compared(predicted, torch.arange(1, length, device=predicted.device))
     if isinstance(model, GumihoModel) and model.heads is not None:
         if places is None:
             places = torch.arange(windows_of(model, length))
@@ -149,7 +175,8 @@ def feature_terms(
         windows = windows.detach() if detach_heads else windows
         for j, ahead in enumerate(model.heads(windows[:, places])):
             # Window t ends with token t + w + 1, so that head j (0-based) predicts feature t + w + 1 + j.
-            terms += both(ahead, places + model.config.window + 1 + j)
+            at, weight = places + model.config.window + 1 + j, heads.weight * heads.decay ** (j + 1)
+            terms += compared(ahead, at, weight, heads.soft)
     return terms
 
 

@@ -28,6 +28,7 @@ from gumiho_decoder.target import Target
 from gumiho_decoder.training.config import TrainConfig
 from gumiho_decoder.training.features import read_features
 from gumiho_decoder.training.losses import (
+    HeadWeights,
     Read,
     Term,
     feature_terms,
@@ -177,10 +178,12 @@ class Learner(nn.Module):
         if config.noise:
             rows = [_noise(read.features[i], config, step, first + i) for i in range(len(tokens))]
             noise = torch.stack(rows)
-        weights = dict(regression=config.regression, soft=config.cross_entropy)
-        places = _places(model, config, step)
-        apart = bool(config.detach_heads)
-        return feature_terms(self._target, model, read, noise=noise, places=places, detach_heads=apart, **weights)
+        settings = dict(regression=config.regression, soft=config.cross_entropy, noise=noise)
+        if config.method == "gumiho":
+            soft = step >= config.head_cross_entropy_from * config.steps
+            settings |= dict(places=_places(model, config, step), detach_heads=config.detach_heads)
+            settings |= dict(heads=HeadWeights(config.head_weight, config.head_decay, soft))
+        return feature_terms(self._target, model, read, **settings)
 
 
 def _noise(like: torch.Tensor, config: TrainConfig, step: int, row: int) -> torch.Tensor:

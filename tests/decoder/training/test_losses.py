@@ -16,8 +16,9 @@ from gumiho_decoder.drafters.eagle.serial import SerialConfig
 from gumiho_decoder.drafters.gumiho.model import GumihoConfig, GumihoModel
 from gumiho_decoder.drafters.hydra.model import HydraModel
 from gumiho_decoder.drafters.medusa import MedusaModel
-from gumiho_decoder.training.config import DEFAULTS, TrainConfig
+from gumiho_decoder.training.config import DEFAULTS, EQUAL_HEADS, TrainConfig
 from gumiho_decoder.training.losses import (
+    HeadWeights,
     Read,
     feature_terms,
     hydra_terms,
@@ -113,7 +114,7 @@ def test_with_every_token_counted_the_losses_are_the_plain_means():
     read = Read.of(TARGET, TOKENS)
     for model in (GumihoModel(shape), EagleModel(SerialConfig.for_target(TARGET))):
         for places in (None, torch.tensor([5, 0, 3])):
-            terms = feature_terms(TARGET, filled(model), read, noise=noise, places=places)
+            terms = feature_terms(TARGET, filled(model), read, noise=noise, places=places, heads=HeadWeights(1.0, 1.0))
             plain = plain_feature_loss(TARGET, model, TOKENS, noise, places)
             assert torch.allclose(mean_loss(terms, read.mask), plain, atol=1e-6)
     medusa = filled(MedusaModel.new(TARGET, medusa_heads=3))
@@ -239,6 +240,48 @@ def test_detached_heads_leave_the_serial_part_to_its_own_loss_and_learn_the_same
     assert not torch.allclose(apart["fc.weight"], together["fc.weight"], rtol=0.01)
 
 
+def test_parallel_heads_weigh_as_in_the_released_training_program():
+    """The loss of one small batch, written out: main_deepspeed.py, compute_loss and the line that sums it up."""
+    config = config_of("gumiho", noise=0.0, head_share=1.0, regression=1.0, cross_entropy=0.1)
+    assert (config.head_weight, config.head_decay, config.head_cross_entropy_from) == (1 / 9, 0.8, 0.1)
+    model = filled(new_model(TARGET, config))
+    read = Read.of(TARGET, TOKENS)
+    predicted, windows = serial(model, read.embedded, read.features)
+    p_target = TARGET.log_probabilities(read.features).exp()
+
+    def both(made: torch.Tensor, first: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Smooth-L1 and soft cross-entropy of features that stand for true features first, first + 1, ..."""
+        true = slice(first, first + made.shape[1])
+        logs = TARGET.log_probabilities(made)
+        return smooth_l1_loss(made, read.features[:, true]), -(p_target[:, true] * logs).sum(-1).mean()
+
+    count = windows.shape[1] - 3  # windows with a true feature for each of the three heads
+    heads = [both(ahead, 3 + j) for j, ahead in enumerate(model.heads(windows[:, :count]))]
+    vloss, ploss = both(predicted, 1)
+    vloss_mlp = sum(v * 0.8 ** (idx + 1) for idx, (v, _) in enumerate(heads))
+    ploss_mlp = sum(p * 0.8 ** (idx + 1) for idx, (_, p) in enumerate(heads))
+    before = vloss + 0.1 * ploss + vloss_mlp / 9
+    mask = torch.ones_like(TOKENS, dtype=torch.bool)
+    learner = Learner(TARGET, model, config)
+    first, later = (learner(TOKENS, mask, read.features, mask, step, 0) for step in (0, 1))  # of five steps
+    torch.testing.assert_close(first, before)
+    torch.testing.assert_close(later, before + 0.1 * ploss_mlp / 9)
+    equal = Learner(TARGET, model, config_of("gumiho", noise=0.0, head_share=1.0, **EQUAL_HEADS))
+    wanted = vloss + 0.1 * ploss + sum(v + 0.1 * p for v, p in heads)
+    torch.testing.assert_close(equal(TOKENS, mask, read.features, mask, 0, 0), wanted)
+
+
+def test_five_heads_weigh_three_tenths_of_the_serial_part():
+    config = TrainConfig.of("gumiho")
+    assert sum(config.head_weight * config.head_decay**i for i in range(1, 6)) == pytest.approx(0.2988, abs=1e-4)
+
+
+def test_a_run_begun_before_heads_had_weights_goes_on_with_equal_ones():
+    now = TrainConfig.of("gumiho", steps=5).to_json()
+    old = {name: value for name, value in now.items() if name not in EQUAL_HEADS}
+    assert TrainConfig.from_json(old, "file") == TrainConfig.of("gumiho", steps=5, **EQUAL_HEADS)
+
+
 def test_settings_that_a_method_does_not_have_or_that_are_absurd_are_refused_by_name():
     for method, changes, named in [
         ("medusa", {"noise": 0.1}, "noise"),
@@ -249,6 +292,8 @@ def test_settings_that_a_method_does_not_have_or_that_are_absurd_are_refused_by_
         ("hydra", {"prefix": 1}, "prefix"),
         ("gumiho", {"detach_heads": 1}, "detach_heads"),
         ("eagle", {"detach_heads": False}, "detach_heads"),
+        ("eagle", {"head_weight": 1.0}, "head_weight"),
+        ("gumiho", {"head_cross_entropy_from": 2}, "head_cross_entropy_from"),
         ("eagle", {"betas": (0.9, 1.0)}, "betas"),
         ("eagle", {"steps": 5, "epochs": 2.0}, "steps"),
         ("medusa", {"optimizer": "muon"}, "optimizer"),

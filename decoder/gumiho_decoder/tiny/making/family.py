@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from gumiho_decoder.target import Target, load_target
 from gumiho_decoder.tiny.making.stream import Blocks, evenly
-from gumiho_decoder.training.config import TrainConfig
+from gumiho_decoder.training.config import EQUAL_HEADS, TrainConfig
 from gumiho_decoder.training.features import FeatureCache, data_fingerprint
 from gumiho_decoder.training.folder import Result
 from gumiho_decoder.training.texts.blocks import TokenBlocks
@@ -36,8 +36,8 @@ _HYBRID: dict[str, Any] = dict(
 )
 
 FAMILY: dict[str, dict[str, Any]] = {
-    # Trained together, as published, the heads' losses take the serial part's accuracy: see docs/findings.md.
-    "gumiho": _HYBRID | dict(detach_heads=True),
+    # The heads' losses leave the serial part alone.
+    "gumiho": _HYBRID | dict(detach_heads=True) | EQUAL_HEADS,
     "eagle": dict(method="eagle", **_MUON),
     "medusa": dict(method="medusa", heads=3, rate=2e-3),
     "hydra": dict(method="hydra", heads=3, layers=1, prefix=False, rate=2e-3),
@@ -61,15 +61,16 @@ def _sweep() -> Iterator[tuple[str, dict[str, Any]]]:
     yield from _published()
     for name, changes in _published():
         if changes.get("parallel_heads") != 0:  # without heads there is nothing to keep apart
-            yield f"apart{name.removeprefix('serial')}", changes | dict(detach_heads=True)
+            yield f"apart{name.removeprefix('serial')}", changes | dict(detach_heads=True) | EQUAL_HEADS
+    yield "equal2", EQUAL_HEADS
     yield "deep7", dict(serial_steps=7, parallel_heads=0, serial_layers=3)
     adamw = dict(optimizer="adamw", muon_rate=None, rate=2e-3)
     yield "adamw2", adamw
-    yield "adamwapart2", adamw | dict(detach_heads=True)
+    yield "adamwapart2", adamw | dict(detach_heads=True) | EQUAL_HEADS
 
 
 SWEEP: dict[str, dict[str, Any]] = {name: _HYBRID | changes for name, changes in _sweep()}
-"""Head allocations, trained as published: 1 to 7 serial ones of 7 positions; around 2 of 7, other depths and numbers of
+"""Head allocations, trained as released: 1 to 7 serial ones of 7 positions; around 2 of 7, other depths and numbers of
 heads. `apart`: the same with heads whose losses leave the serial part alone. `deep`: no heads, three layers.
 `adamw`: whether that is the optimizer's doing."""
 
