@@ -32,7 +32,7 @@ import numpy as np
 import typer
 
 from gumiho_simulator import allocate
-from gumiho_simulator.acceptance import HazardModel, simulate_lengths
+from gumiho_simulator.acceptance import HazardModel, Observations, simulate_lengths
 from gumiho_simulator.acceptance.chain.tokens import TokenChain
 from gumiho_simulator.acceptance.simulating.draws import alias_tables, cycle_table
 from gumiho_simulator.acceptance.simulating.kernel import draw_apart, draw_in_order
@@ -69,7 +69,7 @@ def lengths_at_once(rng: np.random.Generator) -> np.ndarray:
     """Return the number of cycles by accepted length."""
     total = np.array([REACHED[1:].sum()])
     counts = AcceptanceCounts(("p",), REACHED[:1], total, REACHED[:1], REACHED[None, :-1], REACHED[None, 1:])
-    return simulate_lengths(HazardModel(counts), RATES.size, CYCLES, rng)
+    return simulate_lengths(HazardModel(Observations(counts)), RATES.size, CYCLES, rng)
 
 
 def lengths_by_position(rng: np.random.Generator) -> np.ndarray:

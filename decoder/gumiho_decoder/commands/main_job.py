@@ -105,7 +105,7 @@ def run_demo(folder: Path) -> DemoResult:
     warning = busy()
     outputs, trace = decode(target, drafter, prompts, generation, config, folder / "trace.parquet")
     validation = validate(trace, holdout=0.5, seed=SEED)
-    facts = summarize(trace)
+    facts = summarize(trace).to_json()
     summary = _summary(target, drafter, outputs, trace, facts, warning)
     page = write_report(folder, trace, validation, summary)
     return DemoResult(outputs, trace, validation, facts, summary, page)

@@ -7,16 +7,14 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gumiho_simulator.acceptance.chain.likelihood import Pieces, log_likelihood, maximise
 from gumiho_simulator.acceptance.chain.links import anchored
 from gumiho_simulator.acceptance.chain.tokens import FREE_DEPTHS, TokenChain
-from gumiho_simulator.acceptance.hazard import HazardModel
+from gumiho_simulator.acceptance.model import AcceptanceModel, FloatArray
+from gumiho_simulator.acceptance.observed.counts import KaplanMeier
 from gumiho_simulator.acceptance.observed.observations import Observations
-from gumiho_theory import AcceptanceCounts, tau
-
-FloatArray = NDArray[np.float64]
+from gumiho_theory import tau
 
 # Relative error that remains when a fit at one draft length forecasts another, a standard deviation for each doubling
 # or halving: replays of four public logs of an EAGLE drafter (300 to 500 prompts each) from length 3 to 1, 2, 5 and 7
@@ -30,7 +28,7 @@ _CELLS = 2_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class HiddenMarkovModel:
+class HiddenMarkovModel(AcceptanceModel):
     """A token chain fitted to cycles in order, and the measured rates that it carries to other draft lengths.
 
     The parameters maximise the likelihood of the accepted lengths in order (forward algorithm) times weak normal
@@ -39,21 +37,18 @@ class HiddenMarkovModel:
 
     Parameters
     ----------
-    observed
-        Counts and cycles in order.
     states
         Number of difficulties: 2 or 3. Three fit logs better and forecast other lengths no better (four public logs).
     theta : ndarray [P]
         Parameters of `TokenChain`.
     """
 
-    observed: Observations
     states: int
     theta: FloatArray = field(repr=False)
 
     name = "hmm"
     needs = ("cycles",)
-    extrapolates = True
+    beyond = "the depths' effect goes on with its trend, damped, give or take a random walk"
     restarts = True
 
     @classmethod
@@ -75,9 +70,9 @@ class HiddenMarkovModel:
             A log without order, or no cycle at risk.
         """
         observed.need(cls.name, cls.needs)
-        hazard = HazardModel.fit(observed)
-        depths = min(hazard.support, FREE_DEPTHS)
-        mean, spread = _prior(states, depths, float(hazard.conditional(1)[0]))
+        measured = KaplanMeier(observed.counts)
+        depths = min(measured.support, FREE_DEPTHS)
+        mean, spread = _prior(states, depths, float(measured.rates[0]))
         pieces = _pieces(observed)
         cycles = max(int(observed.counts.cycles.sum()), 1)
 
@@ -90,24 +85,10 @@ class HiddenMarkovModel:
         bounds = list(zip((mean - 5 * spread).tolist(), (mean + 5 * spread).tolist(), strict=True))
         return cls(observed, states, maximise(objective, start, bounds))
 
-    @property
-    def counts(self) -> AcceptanceCounts:
-        """The counts of the fit, by prompt."""
-        return self.observed.counts
-
-    @cached_property
-    def _hazard(self) -> HazardModel:
-        return HazardModel(self.counts)
-
     @cached_property
     def chain(self) -> TokenChain:
         """The fitted token chain."""
         return TokenChain(self.states, min(self.support, FREE_DEPTHS), self.theta)
-
-    @property
-    def support(self) -> int:
-        """Deepest position whose survival the counts determine."""
-        return self._hazard.support
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -125,43 +106,22 @@ class HiddenMarkovModel:
         }
 
     def conditional(self, depth: int) -> FloatArray:
-        """Conditional rates of positions 1..depth of chain:`depth`, begun where its own cycles begin.
+        """Return the rates of chain:`depth`, begun where its own cycles begin; see `AcceptanceModel`.
 
-        Parameters
-        ----------
-        depth
-            Draft length; may exceed `support`, then the depth effect goes on with the trend of the log's, damped.
-
-        Returns
-        -------
-        ndarray [depth]
-            Rates in [0, 1].
+        Beyond `support` the depth effect goes on with the trend of the log's, damped.
         """
-        measured = self._hazard.conditional(self.support)
+        measured = self.measured.rates[: self.support]
         rates: FloatArray = self._carried(self.theta[None], measured[None], depth)[0]
         return rates
 
-    def refitted(self, weights: FloatArray, depth: int) -> FloatArray:
-        """Refit to reweighted prompts, by one Newton step from the fit.
-
-        Parameters
-        ----------
-        weights : ndarray [B, G]
-            How often each prompt enters each refit.
-        depth
-            Draft length.
-
-        Returns
-        -------
-        ndarray [B, depth]
-            Conditional rates of chain:`depth`.
-        """
-        measured = self._hazard.refitted(weights, self.support)
+    def _refitted(self, weights: FloatArray, depth: int) -> FloatArray:
+        """Refit by one Newton step from the fit."""
+        measured = self.measured.refitted(weights, self.support)
         if depth == self.support:
             return measured  # whatever the chain
         moved = self.theta + (weights - 1) @ self._influence
         # Far from the optimum a step says nothing; the bounds of the fit hold for it too.
-        mean, spread = _prior(self.states, self.chain.depths, float(self._hazard.conditional(1)[0]))
+        mean, spread = _prior(self.states, self.chain.depths, float(self.measured.rates[0]))
         thetas = np.clip(moved, mean - 5 * spread, mean + 5 * spread)
         batch = max(1, _CELLS // ((depth + 2) * 4 * self.states**2))
         return np.concatenate(
@@ -235,7 +195,7 @@ class HiddenMarkovModel:
         return anchored(rates, there, chain.chain_rates(depth, shifts), np.ones(depth))
 
     def log_likelihood(self, observed: Observations, smoothing: float = 0.0) -> float:
-        """Log-likelihood (nats) of cycles in order, each given the past of its output; `smoothing` is not needed."""
+        """Return the log-likelihood of cycles in order, each given the past of its output; see `AcceptanceModel`."""
         observed.need(self.name, self.needs)
         return float(log_likelihood(self.chain, _pieces(observed))[0].sum())
 
@@ -243,8 +203,7 @@ class HiddenMarkovModel:
         chain = TokenChain(self.states, self.chain.depths, thetas)
         if not depth:
             return np.zeros((len(thetas), 0))
-        at_risk = self.counts.at_risk
-        weights = np.asarray(at_risk).sum(axis=0)[: self.support].astype(np.float64)
+        weights = self.measured.at_risk.sum(axis=0)[: self.support]
         asked = chain.chain_rates(depth, self._trend(chain, depth))
         logged = chain.chain_rates(self.support, self._trend(chain, self.support))
         return anchored(measured, logged, asked, weights)

@@ -1,4 +1,4 @@
-"""Prompts of different difficulty: one shared shift of all rates a prompt, drawn from a normal law."""
+"""Prompts of different difficulty: one shared shift of all rates a prompt, drawn from a normal distribution."""
 
 from __future__ import annotations
 
@@ -7,16 +7,13 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gumiho_simulator.acceptance.chain.likelihood import maximise
 from gumiho_simulator.acceptance.chain.links import anchored, logistic
-from gumiho_simulator.acceptance.hazard import HazardModel
-from gumiho_simulator.acceptance.observed.counts import positions
+from gumiho_simulator.acceptance.model import AcceptanceModel, FloatArray
+from gumiho_simulator.acceptance.observed.counts import KaplanMeier, positions
 from gumiho_simulator.acceptance.observed.observations import Observations
-from gumiho_theory import AcceptanceCounts, conditional_to_survival
-
-FloatArray = NDArray[np.float64]
+from gumiho_theory import conditional_to_survival
 
 _NODES = 21
 # Standard deviations of the priors on the levels (about 0) and on the log of the spread (about log 0.3).
@@ -25,7 +22,7 @@ _FIRST_SPREAD = np.log(0.3)
 
 
 @dataclass(frozen=True, eq=False)
-class MixtureModel:
+class MixtureModel(AcceptanceModel):
     """Rates logistic(b_i + u) with u normal about 0 by prompt (a logistic mixed model, Gauss-Hermite quadrature).
 
     A hard prompt takes more cycles for the same text, and the more so the longer the drafts: with every prompt's tokens
@@ -34,43 +31,32 @@ class MixtureModel:
 
     Parameters
     ----------
-    observed
-        Counts by prompt.
     levels : ndarray [D]
         b_i, logits.
     spread
         Standard deviation of u.
     """
 
-    observed: Observations
     levels: FloatArray
     spread: float
 
     name = "mixture"
-    needs = ()
-    extrapolates = True
-    restarts = False
+    beyond = "the last rate is assumed further on"
 
     @classmethod
     def fit(cls, observed: Observations) -> Self:
-        """Fit to counts by prompt, by maximum likelihood with weak priors.
-
-        Raises
-        ------
-        InputError
-            The counts lack positions, or no cycle was at risk.
-        """
-        hazard = HazardModel.fit(observed)
-        at_risk, accepted = (part[:, : hazard.support] for part in positions(observed.counts))
+        """Fit to counts by prompt, by maximum likelihood with weak priors; see `AcceptanceModel`."""
+        measured = KaplanMeier(observed.counts)
+        depth = measured.support
+        at_risk, accepted = measured.at_risk[:, :depth], measured.accepted[:, :depth]
         cycles = at_risk[:, 0].sum()
-        rates = np.clip(hazard.conditional(hazard.support), 0.01, 0.99)
+        rates = np.clip(measured.rates[:depth], 0.01, 0.99)
         begin = np.append(np.log(rates / (1 - rates)), _FIRST_SPREAD)
 
         def objective(theta: FloatArray) -> tuple[float, FloatArray]:
             levels, log_spread = theta[:-1], theta[-1]
             joint, slope, steps = _by_node(at_risk, accepted, levels, float(np.exp(log_spread)))
-            top = joint.max(axis=1)
-            value = top + np.log(np.exp(joint - top[:, None]).sum(axis=1))
+            value = _marginal(joint)
             share = np.exp(joint - value[:, None])
             gradient = np.append(
                 (share[:, :, None] * slope).sum(axis=(0, 1)), (share * slope.sum(axis=2) * steps).sum()
@@ -84,69 +70,29 @@ class MixtureModel:
         return cls(observed, best[:-1], float(np.exp(best[-1])))
 
     @property
-    def counts(self) -> AcceptanceCounts:
-        """The counts of the fit, by prompt."""
-        return self.observed.counts
-
-    @cached_property
-    def _hazard(self) -> HazardModel:
-        return HazardModel(self.counts)
-
-    @property
-    def support(self) -> int:
-        """Deepest position whose survival the counts determine."""
-        return self._hazard.support
-
-    @property
     def parameters(self) -> dict[str, Any]:
         """Rates of a prompt of middling difficulty, and the standard deviation of prompts on the logit scale."""
         return {"conditional": logistic(self.levels).tolist(), "spread": self.spread}
 
-    def conditional(self, depth: int) -> FloatArray:
-        """Conditional rates of positions 1..depth of chain:`depth`, pooled over the cycles it would take.
-
-        Parameters
-        ----------
-        depth
-            Draft length; may exceed `support`, then the last level is taken to hold on.
-
-        Returns
-        -------
-        ndarray [depth]
-            Rates in [0, 1].
-        """
-        weights = np.ones((1, len(self.counts.groups)))
-        rates: FloatArray = self._carried(weights, self._hazard.conditional(self.support)[None], depth)[0]
-        return rates
-
-    def refitted(self, weights: FloatArray, depth: int) -> FloatArray:
-        """Refit to reweighted prompts, the levels and the spread kept.
-
-        Parameters
-        ----------
-        weights : ndarray [B, G]
-            How often each prompt enters each refit.
-        depth
-            Draft length.
-
-        Returns
-        -------
-        ndarray [B, depth]
-            Conditional rates.
-        """
-        return self._carried(weights, self._hazard.refitted(weights, self.support), depth)
+    def _refitted(self, weights: FloatArray, depth: int) -> FloatArray:
+        """Refit the measured rates and the mix of prompts, the levels and the spread kept."""
+        shares = weights @ self._shares
+        # A resample may hold nothing but prompts without tokens.
+        shares[shares.sum(axis=1) == 0] = self._shares.sum(axis=0)
+        measured = self.measured.refitted(weights, self.support)
+        seen = self.measured.at_risk.sum(axis=0)[: self.support]
+        return anchored(measured, self._pooled(shares, self.support), self._pooled(shares, depth), seen)
 
     def log_likelihood(self, observed: Observations, smoothing: float = 0.0) -> float:
-        """Log-likelihood (nats) of counts, each prompt's shift integrated out; `smoothing` is not needed."""
+        """Return the log-likelihood of counts, each prompt's shift integrated out; see `AcceptanceModel`."""
         at_risk, accepted = (part[:, : self.support] for part in positions(observed.counts))
         joint, _, _ = _by_node(at_risk, accepted, self.levels[: at_risk.shape[1]], self.spread)
-        top = joint.max(axis=1)
-        return float((top + np.log(np.exp(joint - top[:, None]).sum(axis=1))).sum())
+        return float(_marginal(joint).sum())
 
     @cached_property
     def _shares(self) -> FloatArray:
         """Tokens of each prompt times the posterior of its shift, [G, nodes]."""
-        at_risk, accepted = (part[:, : self.support] for part in positions(self.counts))
+        at_risk, accepted = (part[:, : self.support] for part in (self.measured.at_risk, self.measured.accepted))
         joint, _, _ = _by_node(at_risk, accepted, self.levels, self.spread)
         share = np.exp(joint - joint.max(axis=1, keepdims=True))
         tokens = self.counts.cycles + np.asarray(self.counts.accepted).sum(axis=1)
@@ -163,16 +109,6 @@ class MixtureModel:
         pooled = cycles @ survival / cycles.sum(axis=1, keepdims=True)
         rates: FloatArray = pooled / np.concatenate([np.ones((len(pooled), 1)), pooled[:, :-1]], axis=1)
         return rates
-
-    def _carried(self, weights: FloatArray, measured: FloatArray, depth: int) -> FloatArray:
-        if not depth:
-            return np.zeros((len(weights), 0))
-        shares = weights @ self._shares
-        # A resample may hold nothing but prompts without tokens.
-        shares[shares.sum(axis=1) == 0] = self._shares.sum(axis=0)
-        at_risk, _ = positions(self.counts)
-        seen = at_risk.sum(axis=0)[: self.support]
-        return anchored(measured, self._pooled(shares, self.support), self._pooled(shares, depth), seen)
 
 
 def _quadrature() -> tuple[FloatArray, FloatArray]:
@@ -191,3 +127,10 @@ def _by_node(
     joint = log_weights + accepted @ logits.T - at_risk @ np.logaddexp(0, logits).T
     slope = accepted[:, None, :] - at_risk[:, None, :] * logistic(logits)
     return joint, slope, spread * nodes
+
+
+def _marginal(joint: FloatArray) -> FloatArray:
+    """Return the log of the sum over nodes [G] of joint likelihoods given by their logs [G, nodes]."""
+    top = joint.max(axis=1)
+    summed: FloatArray = top + np.log(np.exp(joint - top[:, None]).sum(axis=1))
+    return summed

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gumiho_simulator.acceptance.hazard import HazardModel
 from gumiho_simulator.acceptance.hidden_markov import HiddenMarkovModel
-from gumiho_simulator.acceptance.observed.observations import Observations
+from gumiho_simulator.acceptance.model import AcceptanceModel, FloatArray
 from gumiho_simulator.acceptance.observed.rank_counts import RankCounts
-from gumiho_theory import AcceptanceCounts, InputError
-
-FloatArray = NDArray[np.float64]
 
 # Relative error, a standard deviation, of trees whose branches the log did not follow: from chains of 3 and 7 of the
 # embedded pair's drafter a tree of 11 nodes was forecast 0.4 % low and a bushy one of 9 nodes 1.7 to 1.9 % high (64
@@ -26,8 +20,7 @@ PATH_ERROR = 0.01
 Path = tuple[int, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class RankTableModel:
+class RankTableModel(AcceptanceModel):
     """P(the true token is the r-th candidate at depth i | the path before it was right), by depth and rank.
 
     The ranks of siblings exclude one another, so a static tree accepts i tokens or more with the sum over its nodes at
@@ -35,37 +28,12 @@ class RankTableModel:
     path of other ranks the candidates are as good as behind the paths the log saw (path independence), and that the
     hidden difficulty of the text is what a hidden Markov fit to the same log says, by which the rates are carried to
     where the tree's own cycles begin.
-
-    Parameters
-    ----------
-    observed
-        Counts, cycles in order and ranks.
     """
-
-    observed: Observations
 
     name = "rank"
     needs = ("cycles", "ranks")
-    extrapolates = False
+    limit = "the deepest position with ranks"
     restarts = True
-
-    @classmethod
-    def fit(cls, observed: Observations) -> Self:
-        """Fit to a log with ranks.
-
-        Raises
-        ------
-        InputError
-            A log without ranks or order, or no cycle at risk.
-        """
-        observed.need(cls.name, cls.needs)
-        HazardModel.fit(observed)
-        return cls(observed)
-
-    @property
-    def counts(self) -> AcceptanceCounts:
-        """The counts of the fit, by prompt."""
-        return self.observed.counts
 
     @property
     def _ranks(self) -> RankCounts:
@@ -80,7 +48,7 @@ class RankTableModel:
     @property
     def support(self) -> int:
         """Deepest position with ranks."""
-        return min(int(self._ranks.at_risk.shape[1]), HazardModel(self.counts).support)
+        return min(int(self._ranks.at_risk.shape[1]), self.measured.support)
 
     @property
     def ranks(self) -> int:
@@ -90,7 +58,7 @@ class RankTableModel:
     @property
     def parameters(self) -> dict[str, Any]:
         """Rates by depth and rank."""
-        return {"rates": self._table(np.ones((1, len(self.counts.groups))))[0].tolist()}
+        return {"rates": self._table(self.once)[0].tolist()}
 
     def _table(self, weights: FloatArray) -> FloatArray:
         """Pooled rates [B, D, R] of reweighted prompts."""
@@ -130,23 +98,8 @@ class RankTableModel:
         rates = np.divide(survival, before, out=np.zeros_like(survival), where=before > 0)
         return self.difficulty.restarted(rates)
 
-    def conditional(self, depth: int) -> FloatArray:
-        """Conditional rates of positions 1..depth of chain:`depth`, the tree of first candidates alone.
-
-        Raises
-        ------
-        InputError
-            `depth` is beyond `support`.
-        """
-        if depth > self.support:
-            raise InputError("draft length", depth, f"at most {self.support}, the deepest position with ranks")
-        rates: FloatArray = self.refitted(np.ones((1, len(self.counts.groups))), depth)[0]
-        return rates
-
-    def refitted(self, weights: FloatArray, depth: int) -> FloatArray:
-        """Rates [B, depth] of chain:`depth` for prompts weighted by each row of weights [B, G]."""
-        if not depth:
-            return np.zeros((len(weights), 0))
+    def _refitted(self, weights: FloatArray, depth: int) -> FloatArray:
+        """Rates of the tree of first candidates alone."""
         return self.tree_rates(weights, [(1,) * i for i in range(1, depth + 1)])
 
     def doubt(self, depth: int, draws: int, generator: np.random.Generator) -> FloatArray:
@@ -157,7 +110,3 @@ class RankTableModel:
         """Draw factors on tau by which the forecast of a static tree may be wrong: path independence comes on top."""
         paths: FloatArray = np.exp(generator.normal(0, PATH_ERROR, draws))
         return paths * self.doubt(depth, draws, generator)
-
-    def log_likelihood(self, observed: Observations, smoothing: float = 0.0) -> float:
-        """Log-likelihood (nats) of the accepted lengths: that of one rate a position, since ranks add none to them."""
-        return HazardModel(self.counts).log_likelihood(observed, smoothing)

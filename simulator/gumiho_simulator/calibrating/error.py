@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gumiho_simulator.forecasting.intervals import Interval, resample, small_sample_factor, stretch
+from gumiho_simulator.forecasting.intervals import Interval, resample_ratios, small_sample_factor, stretch
 
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
@@ -180,15 +180,8 @@ def reliability(
     forecast = np.bincount(where, weights=scored.probability, minlength=bins)[some] / count.sum(axis=1)
     observed = right.sum(axis=1) / count.sum(axis=1)
     if prompts < 2:
-        nothing = np.full(len(observed), np.nan)
-        return Reliability(forecast, Interval(observed, nothing, nothing))
-
-    def shares(index: IntArray) -> FloatArray:
-        hits, seen = right[:, index].sum(axis=-1), count[:, index].sum(axis=-1)
-        share: FloatArray = np.divide(hits, seen, out=np.full(seen.shape, np.nan), where=seen > 0)
-        return share
-
-    draws = resample(shares, prompts, prompts * len(observed) * 2, generator, n_resamples)
+        return Reliability(forecast, Interval.unknown(observed))
+    draws = resample_ratios(right.T, count.T, right.size * 2, generator, n_resamples)
     factors = np.array([small_sample_factor(n) for n in (count > 0).sum(axis=1)])
     low, high = stretch(observed, draws, factors)
     return Reliability(forecast, Interval(observed, np.clip(low, 0, 1), np.clip(high, 0, 1)))

@@ -15,7 +15,7 @@ import numpy as np
 
 from gumiho_simulator.calibrating.error import CalibrationError, Reliability, Scored, calibration_error, reliability
 from gumiho_simulator.calibrating.maps import Candidates, ScoreMap, fit_isotonic, fit_temperature
-from gumiho_simulator.forecasting.validation import split_prompts
+from gumiho_simulator.forecasting.holdout import hold_out
 from gumiho_theory import EveryPositionLog, InputError, ScoreCalibration
 from gumiho_theory.logs.schema import group_codes
 
@@ -139,17 +139,13 @@ def calibrate(log: EveryPositionLog, kind: str = "temperature", holdout: float =
     """
     if kind not in FITS:
         raise InputError("map", repr(kind), " or ".join(FITS))
-    if not 0 < holdout < 1:
-        raise InputError("holdout", holdout, "a share between 0 and 1")
     for name in ("true_token", "top_ids", "top_q"):
         if name in log.missing or not log.top_k:
             raise InputError(f"log, column {name}", "none logged", "the drafter's candidates and the true tokens")
-    split, noise = np.random.default_rng(seed).spawn(2)
-    held = split_prompts(log, holdout, split)
-    if min(len(held), len(log.prompts) - len(held)) < 2:
-        found = f"{len(log.prompts) - len(held)} to fit and {len(held)} held out"
-        raise InputError("prompts", found, "at least two of each")
+    split = hold_out(log, holdout, seed)
+    noise = np.random.default_rng(seed).spawn(2)[1]  # the other split the prompts
     prompt = group_codes(log.prompt_id)
+    held = set(split.held)
     test = np.isin(prompt, [number for number, name in enumerate(log.prompts) if name in held])
 
     maps: list[ScoreMap] = []
@@ -162,9 +158,8 @@ def calibrate(log: EveryPositionLog, kind: str = "temperature", holdout: float =
         maps.append(FITS[kind](Candidates.of(log, depth, np.ones(log.n_rows, dtype=bool), prompt)))
     if not maps:
         raise InputError("log, depth 1", "no candidates on one side of the split", "some for the fit and some held out")
-    return Calibrated(
-        _named(log, kind, tuple(maps)), kind, tuple(depths), len(log.prompts) - len(held), len(held), seed
-    )
+    calibration = _named(log, kind, tuple(maps))
+    return Calibrated(calibration, kind, tuple(depths), len(split.fit), len(split.held), seed)
 
 
 def _measure(depth: int, held: Candidates, fitted: ScoreMap, noise: np.random.Generator) -> DepthCalibration:

@@ -85,14 +85,12 @@ def compare(
     Example: gumiho compare a.parquet b.parquet
     """
     from gumiho_simulator.commands.import_logs import warnings_as_lines
-    from gumiho_simulator.forecasting.sample_size import compare as compare_counts
+    from gumiho_simulator.forecasting.sample_size import compare as compare_logs
     from gumiho_simulator.forecasting.summary import read_log
-    from gumiho_theory import Trace
 
     with warnings_as_lines():
-        logs = [read_log(a), read_log(b)]
-    first, second = (log.counts_by_prompt() if isinstance(log, Trace) else log for log in logs)
-    found = compare_counts(first, second, seed)
+        first, second = read_log(a), read_log(b)
+    found = compare_logs(first, second, seed)
     result = found.to_json()
     if json:
         typer.echo(dumps(result))
@@ -100,8 +98,7 @@ def compare(
 
     from gumiho_simulator.reports.tables import show, table
 
-    kinds = {first.clusters, second.clusters}
-    what = first.clusters if len(kinds) == 1 else "groups"
+    what = found.clusters
     sizes = found.prompts_a if found.paired else f"{found.prompts_a} and {found.prompts_b}"
     limits = f"{found.prompts_needed_lo or '–'} to {found.prompts_needed_hi or 'any number'}"
     interval = (found.lo, found.hi)

@@ -113,7 +113,7 @@ def show_trace(
 
     with warnings_as_lines():
         log = read_log(file)
-    result = summarize(log)
+    result = summarize(log).to_json()
     if json:
         typer.echo(dumps(result))
         return
@@ -146,24 +146,14 @@ def tree(
 
     Example: gumiho tree trace.parquet --nodes 16 -o tree.json; then gumiho decode --structure static:tree.json …
     """
-    from gumiho_simulator.replaying.in_sample import made_from
-    from gumiho_theory import StaticTree, Trace, rank_rates
+    from gumiho_simulator.replaying.static_trees import best_tree
+    from gumiho_theory import Trace
     from gumiho_theory.files import check_output
 
     check_output(output, [file])
-    trace = Trace.read(file)
-    counted = rank_rates(trace, ranks)
-    best = StaticTree.best(counted.rates, nodes)
-    best.write(output, made_from(trace, file))
-    expected = best.tree.expected_accepted([0.0, *(counted.rates[len(p) - 1, p[-1] - 1] for p in best.paths)])
-    result = {
-        "nodes": best.tree.n_nodes,
-        "depth": best.depth,
-        "tau": 1.0 + expected,
-        "tau_convention": "bonus included; expected under path independence, in sample, no interval",
-        "at_risk": counted.at_risk.tolist(),
-        "output": str(output),
-    }
+    best = best_tree(Trace.read(file), nodes, ranks)
+    best.write(output, file)
+    result = {**best.to_json(), "output": str(output)}
     if json:
         typer.echo(dumps(result))
         return
@@ -258,7 +248,7 @@ def forecast(
         if asked:
             raise InputError("--structures", " ".join(asked), "--lengths, since points are for chains")
         forecasts = forecast_points(parse_points(tau_by_length or ""), chains)
-    result: dict[str, Any] = {"forecasts": [one.to_json() for one in forecasts]}
+    result = forecasts.to_json()
     if costs is not None:
         result = with_speed(forecasts, costs)
     if json:

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -27,32 +27,11 @@ def import_traces(
     Example: gumiho traces import server.log -o counts.json; then gumiho traces show counts.json
     """
     from gumiho_simulator.importers import import_logs
-    from gumiho_theory import Trace
-    from gumiho_theory.files import check_output, write_json
+    from gumiho_theory.files import check_output
 
     check_output(output, files)
-    reading = import_logs(files, form)
-    log = reading.log
-    counts = log.counts_by_prompt() if isinstance(log, Trace) else log
-    if isinstance(log, Trace):
-        log.write(output)
-    else:
-        write_json(output, log.to_json())
-    kind = "cycles" if isinstance(log, Trace) else "counts"
-    notes = list(reading.warnings)
-    if (output.suffix.lower() == ".json") != (kind == "counts"):
-        notes.append(f"{output} is a {'trace (Parquet)' if kind == 'cycles' else 'file of counts (JSON)'}")
-    result: dict[str, Any] = {
-        "format": reading.format,
-        "kind": kind,
-        "groups": len(counts.groups),
-        "cycles": int(counts.cycles.sum()),
-        "tau": counts.tau(),
-        "tau_convention": "bonus included, micro",
-        "survival": counts.survival().tolist() if counts.depth else None,
-        "warnings": notes,
-        "output": str(output),
-    }
+    reading = import_logs(files, form).write(output)
+    result = {**reading.to_json(), "output": str(output)}
     if json:
         typer.echo(dumps(result))
         return
@@ -60,7 +39,7 @@ def import_traces(
     from gumiho_simulator.reports.tables import show, table
 
     rows = [(key, value) for key, value in result.items() if key != "warnings"]
-    show(table(("quantity", "value"), rows), *(f"warning: {note}" for note in notes))
+    show(table(("quantity", "value"), rows), *(f"warning: {note}" for note in reading.warnings))
 
 
 @contextmanager

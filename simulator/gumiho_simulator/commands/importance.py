@@ -33,8 +33,7 @@ def importance(
 
         write_importance({log.stem: found}, figure)
     if json:
-        convention = "bonus included, micro, complete cycles; interval 95 %, prompts resampled"
-        typer.echo(dumps({"rows": [row.to_json() for row in found], "tau_convention": convention}))
+        typer.echo(dumps(found.to_json()))
         return
 
     from gumiho_simulator.reports.tables import show, table

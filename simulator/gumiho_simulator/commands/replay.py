@@ -29,13 +29,17 @@ def replay(
     from gumiho_theory import EveryPositionLog
 
     # Click gives an option one value; the further ones of `--structures A B C` arrive as arguments.
-    rows = [one.to_json() for one in replay_structures(EveryPositionLog.read(log), [*structures, *(more or [])])]
+    result = replay_structures(EveryPositionLog.read(log), [*structures, *(more or [])]).to_json()
     if json:
-        typer.echo(dumps({"rows": rows}))
+        typer.echo(dumps(result))
         return
 
     from gumiho_simulator.reports.tables import notes_of, show, table
 
     columns = ("structure", "tau", "lo", "hi", "cycles", "censored_cycles", "exact")
     lines = "tau: bonus included, micro, over complete cycles; intervals 95 %, prompts resampled"
-    show(table(columns, [[row[column] for column in columns] for row in rows]), lines, *notes_of(rows))
+    show(
+        table(columns, [[row[column] for column in columns] for row in result["rows"]]),
+        lines,
+        *notes_of(result["rows"]),
+    )

@@ -73,8 +73,7 @@ def _one_trace(file: Path, holdout: float, seed: int, json: bool) -> None:
 
 
 def _scoreboard(folder: Path, output: Path, seeds: range, published: bool, figure: Path | None, json: bool) -> None:
-    from gumiho_simulator.scoreboard.board import scoreboard
-    from gumiho_simulator.scoreboard.files import check_places, read_logs, write_scoreboard
+    from gumiho_simulator.scoreboard.files import check_places, score_folder, write_scoreboard
 
     places = check_places(output)
     if figure is not None:
@@ -82,13 +81,8 @@ def _scoreboard(folder: Path, output: Path, seeds: range, published: bool, figur
         from gumiho_simulator.figures.scoreboard import write_scoreboard_figure
 
         check_figure(figure, places)
-    logs, traces, unread = read_logs(folder)
-    if not logs and not traces:
-        found = "; ".join(unread) or f"{folder}, no .parquet file"
-        raise InputError("--scoreboard", found, "a folder with logs or traces")
-    # A step is one split of one log or trace; the curves are one more.
-    with _progress((len(logs) + len(traces)) * len(seeds) + published) as progress:
-        board = scoreboard(logs, traces, tuple(seeds), published, progress, unread)
+    with _progress() as progress:
+        board = score_folder(folder, tuple(seeds), published, progress)
     written = [str(path) for path in write_scoreboard(board, output)]
     if figure is not None:
         write_scoreboard_figure(board.rows, figure)
@@ -143,16 +137,16 @@ def _show(board: Scoreboard, written: list[str]) -> None:
 
 
 @contextmanager
-def _progress(steps: int) -> Iterator[Callable[[str], object]]:
+def _progress() -> Iterator[Callable[[str, int], object]]:
     """Show a bar on standard error, on a terminal only."""
     from rich.console import Console
     from rich.progress import Progress
 
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("scoring", total=steps)
+        task = bar.add_task("scoring", total=None)
 
-        def tell(words: str) -> None:
-            bar.update(task, advance=1, description=words)
+        def tell(words: str, pieces: int) -> None:
+            bar.update(task, total=pieces, advance=1, description=words)
 
         yield tell

@@ -1,31 +1,28 @@
 """From a log to a forecast and its check: fit, forecast, validate, with intervals that resample whole prompts."""
 
-from gumiho_simulator.forecasting.expected import ExpectedTau, expected_tau
-from gumiho_simulator.forecasting.fitting import FitResult, fit, possible
-from gumiho_simulator.forecasting.forecasts import Forecast, forecast
-from gumiho_simulator.forecasting.intervals import Interval, pmf_intervals, rate_intervals, tau_interval
+from gumiho_simulator.forecasting.fitting import FitResult, fit
+from gumiho_simulator.forecasting.forecasts import Forecast, Forecasts, forecast
+from gumiho_simulator.forecasting.intervals import rate_intervals, tau_interval
+from gumiho_simulator.forecasting.judged import JudgedForecast
 from gumiho_simulator.forecasting.published import forecast_points, parse_points
 from gumiho_simulator.forecasting.sample_size import Comparison, compare
-from gumiho_simulator.forecasting.summary import LogWarning, read_log, summarize
-from gumiho_simulator.forecasting.validation import Validation, ValidationRow, validate
+from gumiho_simulator.forecasting.summary import LogSummary, LogWarning, read_log, summarize
+from gumiho_simulator.forecasting.validation import Validation, validate
 
 __all__ = [
     "Comparison",
-    "ExpectedTau",
     "FitResult",
     "Forecast",
-    "Interval",
+    "Forecasts",
+    "JudgedForecast",
+    "LogSummary",
     "LogWarning",
     "Validation",
-    "ValidationRow",
     "compare",
-    "expected_tau",
     "fit",
     "forecast",
     "forecast_points",
     "parse_points",
-    "pmf_intervals",
-    "possible",
     "rate_intervals",
     "read_log",
     "summarize",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gumiho_simulator.forecasting.intervals import effective_prompts, resample, small_sample_factor, stretch
+from gumiho_simulator.forecasting.intervals import ratio_interval
 from gumiho_theory import Trace
 from gumiho_theory.logs.schema import group_codes
 
@@ -30,6 +30,11 @@ class ExpectedTau:
     measured: float
     lo: float | None
     hi: float | None
+
+    @property
+    def error_ci(self) -> tuple[float, float] | None:
+        """The limits, where there are any."""
+        return None if self.lo is None or self.hi is None else (self.lo, self.hi)
 
 
 def expected_tau(trace: Trace, generator: np.random.Generator, n_resamples: int = 2000) -> ExpectedTau | None:
@@ -59,15 +64,5 @@ def expected_tau(trace: Trace, generator: np.random.Generator, n_resamples: int 
     )
     apart = expected - accepted
     taus = 1 + float(expected.sum() / cycles.sum()), 1 + float(accepted.sum() / cycles.sum())
-    if len(cycles) < 2:
-        return ExpectedTau(*taus, None, None)
-    draws = resample(
-        lambda index: apart[index].sum(axis=-1) / cycles[index].sum(axis=-1),
-        len(cycles),
-        len(cycles) * 2,
-        generator,
-        n_resamples,
-    )
-    factor = small_sample_factor(effective_prompts(cycles))
-    low, high = stretch(np.array(apart.sum() / cycles.sum()), draws, factor)
-    return ExpectedTau(*taus, float(low), float(high))
+    lo, hi = ratio_interval(apart, cycles, generator, n_resamples, least=-np.inf) or (None, None)
+    return ExpectedTau(*taus, lo, hi)

@@ -6,14 +6,15 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gumiho_simulator.acceptance import AcceptanceModel, HazardModel, HiddenMarkovModel, RankTableModel
+from gumiho_simulator.acceptance import AcceptanceModel, HiddenMarkovModel, RankTableModel
 from gumiho_simulator.forecasting.fitting import FitResult
 from gumiho_simulator.forecasting.intervals import effective_prompts, small_sample_factor, stretch
+from gumiho_simulator.forecasting.results import Row, Rows
 from gumiho_theory import (
     ChainStructure,
     InputError,
@@ -33,15 +34,10 @@ CONVENTION = "bonus included, micro"
 # (10 positions cut to 3).
 ROUND_START_BIAS = 0.07
 _BATCH_CELLS = 4_000_000
-_FURTHER = {
-    "geometric": "the same rate is assumed further on",
-    "mixture": "the last rate is assumed further on",
-    "hmm": "the depths' effect goes on with its trend, damped, give or take a random walk",
-}
 
 
 @dataclass(frozen=True)
-class Forecast:
+class Forecast(Row):
     """One structure's forecast.
 
     Parameters
@@ -75,22 +71,18 @@ class Forecast:
     hi: float | None
     supported: bool
     note: str
-    pmf: tuple[float, ...] | None
-    survival: tuple[float, ...] | None
-    convention: str
-    n_prompts: int | None
-    new_prompts: int | None
-    seed: int
+    pmf: tuple[float, ...] | None = None
+    survival: tuple[float, ...] | None = None
+    convention: str = CONVENTION
+    n_prompts: int | None = None
+    new_prompts: int | None = None
+    seed: int = 0
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the forecast as plain values.
 
-        Returns
-        -------
-        dict
-            One key a field.
-        """
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+class Forecasts(Rows[Forecast]):
+    """Forecasts of several structures: a tuple."""
+
+    key: ClassVar[str] = "forecasts"
 
 
 def forecast(
@@ -99,8 +91,8 @@ def forecast(
     new_prompts: int | None = None,
     seed: int = 0,
     n_resamples: int = 4000,
-) -> tuple[Forecast, ...]:
-    """Forecast tau (bonus included, micro) and the law of L for draft structures.
+) -> Forecasts:
+    """Forecast tau (bonus included, micro) and the distribution of L for draft structures.
 
     The interval is one for a future measurement. It combines the uncertainty of the fit (its prompts
     resampled and the model refitted) with the sampling noise of a new set of prompts (resampled from the
@@ -130,8 +122,8 @@ def forecast(
 
     Returns
     -------
-    tuple of Forecast
-        In the order asked for.
+    Forecasts
+        A tuple, in the order asked for.
 
     Raises
     ------
@@ -143,7 +135,7 @@ def forecast(
     logged = None if fitted.structure is None else canonical(fitted.structure)
     # Every structure sees the same resamples, so that differences between structures are not blurred.
     draws = _Resamples(fitted.model, new_prompts or fitted.n_prompts, seed, n_resamples)
-    return tuple(_forecast_one(fitted, canonical(str(item)), logged, draws) for item in structures)
+    return Forecasts(_forecast_one(fitted, canonical(str(item)), logged, draws) for item in structures)
 
 
 def canonical(text: str) -> str:
@@ -185,7 +177,7 @@ def _forecast_one(fitted: FitResult, structure: str, logged: str | None, draws: 
     values: dict[str, Any] = dict.fromkeys(("tau", "lo", "hi", "pmf", "survival"))
     note, supported = plan.note, plan.depth is not None and plan.depth <= model.support
     if plan.depth is not None and plan.rates is not None:
-        rates = plan.rates(np.ones((1, len(model.counts.groups))))[0]
+        rates = plan.rates(model.once)[0]
         point = float(tau(rates))
         limits, remark = draws.interval(plan, rates, point)
         note = "; ".join(part for part in (note, remark) if part)
@@ -201,7 +193,6 @@ def _forecast_one(fitted: FitResult, structure: str, logged: str | None, draws: 
         model=model.name,
         supported=supported,
         note=note,
-        convention=CONVENTION,
         n_prompts=fitted.n_prompts,
         new_prompts=draws.new_prompts,
         seed=draws.seed,
@@ -211,13 +202,12 @@ def _forecast_one(fitted: FitResult, structure: str, logged: str | None, draws: 
 
 def _plan(model: AcceptanceModel, structure: str, logged: str | None) -> _Plan:
     """Return how to forecast a structure, or a refusal with its reason."""
-    hazard = HazardModel(model.counts)
     if structure == logged and not structure.startswith("chain:"):
-        depth = hazard.support
+        depth = model.measured.support
         # Ranks behind first candidates say less of the logged tree than what it accepted.
-        own = hazard if isinstance(model, RankTableModel) else model
+        own = model.measured if isinstance(model, RankTableModel) else model
         note = "rates of this same structure, as deep as the log goes"
-        return _Plan(depth, note, partial(own.refitted, depth=depth), partial(hazard.refitted, depth=depth))
+        return _Plan(depth, note, partial(own.refitted, depth=depth), partial(model.measured.refitted, depth=depth))
     if isinstance(model, RankTableModel):
         return _by_ranks(model, structure)
     if not structure.startswith("chain:"):
@@ -227,11 +217,11 @@ def _plan(model: AcceptanceModel, structure: str, logged: str | None) -> _Plan:
     depth, note = int(structure.removeprefix("chain:")), ""
     if depth > model.support:
         note = f"position {model.support} is the deepest observed"
-        if not model.extrapolates:
+        if not model.beyond:
             return _Plan(None, f"refused: {note}")
-        note = f"extrapolated: {note}, {_FURTHER[model.name]}"
+        note = f"extrapolated: {note}, {model.beyond}"
     # What a new set shows is not bound to the model: its own rates by position where they exist.
-    shown = hazard if depth <= hazard.support else model
+    shown = model.measured if depth <= model.measured.support else model
     doubt = partial(model.doubt, depth) if isinstance(model, HiddenMarkovModel) else None
     return _Plan(depth, note, partial(model.refitted, depth=depth), partial(shown.refitted, depth=depth), doubt)
 
@@ -276,9 +266,8 @@ class _Resamples:
             for size in sizes
         ]
         self.n_resamples = n_resamples
-        hazard = HazardModel(counts)
         whole = 1 + np.sum(counts.total_accepted) / complete.sum() if complete.sum() else None
-        known = float(tau(hazard.conditional(hazard.support)))
+        known = float(tau(model.measured.rates[: model.measured.support]))
         # Cycles cut by an end of text count in the rates but not in a measured tau; the long ones are cut
         # more often.
         self.stop_gap = 0.0 if whole is None else max(0.0, 1 - float(whole) / known)
@@ -292,8 +281,7 @@ class _Resamples:
         draws: FloatArray = np.concatenate([tau(plan.shown(new)) - tau(plan.rates(fit)) for fit, new in self.weights])
         # The two means differ where the model is wrong; its error is not part of the interval, only its
         # noise is.
-        even = np.ones((1, len(self.model.counts.groups)))
-        draws += point - float(tau(plan.shown(even)[0]))
+        draws += point - float(tau(plan.shown(self.model.once)[0]))
         limits = stretch(np.array(0.0), draws, small_sample_factor(self.prompts))
         low, high = float(limits[0]), float(limits[1])
         if plan.doubt is not None:

@@ -38,6 +38,12 @@ class Interval:
     low: FloatArray
     high: FloatArray
 
+    @classmethod
+    def unknown(cls, estimate: FloatArray) -> Interval:
+        """Return estimates without limits."""
+        nothing = np.full(estimate.shape, np.nan)
+        return cls(estimate, nothing, nothing)
+
 
 def small_sample_factor(prompts: float) -> float:
     """By how much a percentile interval over n resampled prompts has to be stretched.
@@ -150,6 +156,32 @@ def resample(
     return np.asarray(result.bootstrap_distribution, dtype=np.float64)
 
 
+def resample_ratios(
+    part: FloatArray, whole: FloatArray, cells: int, generator: np.random.Generator, n_resamples: int
+) -> FloatArray:
+    """Evaluate ratios of whole numbers summed over resampled prompts.
+
+    Parameters
+    ----------
+    part, whole : ndarray [G, S]
+        Numerators and denominators of each prompt.
+    cells, generator, n_resamples
+        See `resample`.
+
+    Returns
+    -------
+    ndarray [S, B]
+        nan where a resample's denominator is 0.
+    """
+
+    def ratios(index: NDArray[np.int64]) -> FloatArray:
+        above, below = part[index].sum(axis=-2), whole[index].sum(axis=-2)
+        ratio = np.divide(above, below, out=np.full(below.shape, np.nan), where=below > 0)
+        return np.moveaxis(ratio, -1, 0)
+
+    return resample(ratios, len(part), cells, generator, n_resamples)
+
+
 def rate_intervals(
     counts: AcceptanceCounts, generator: np.random.Generator, n_resamples: int = 2000
 ) -> tuple[Interval, Interval]:
@@ -159,10 +191,8 @@ def rate_intervals(
     ----------
     counts
         Cycles at risk and accepted, by prompt and position.
-    generator
-        Source of randomness.
-    n_resamples
-        Number of resamples.
+    generator, n_resamples
+        See `resample`.
 
     Returns
     -------
@@ -178,37 +208,32 @@ def rate_intervals(
     """
     at_risk, accepted = positions(counts)
     conditional, survival = counts.conditional(), counts.survival()
-    depth, prompts = at_risk.shape[1], at_risk.shape[0]
+    if len(at_risk) < 2:
+        return Interval.unknown(conditional), Interval.unknown(survival)
+    draws = resample_ratios(accepted, at_risk, at_risk.size * 2, generator, n_resamples)
+    # A resample that no cycle takes to a position says nothing of its conditional rate, but its survival is 0.
+    surviving = np.cumprod(np.nan_to_num(draws), axis=0, dtype=np.float64)
     informed = (at_risk > 0).sum(axis=0)
-    if prompts < 2:
-        nothing = np.full(depth, np.nan)
-        return Interval(conditional, nothing, nothing), Interval(survival, nothing, nothing)
-
-    def rates(index: NDArray[np.int64]) -> FloatArray:
-        seen, won = at_risk[index].sum(axis=-2), accepted[index].sum(axis=-2)
-        sample = np.divide(won, seen, out=np.full(seen.shape, np.nan), where=seen > 0)
-        # A resample that no cycle takes to a position says nothing of its conditional rate, but its
-        # survival is 0.
-        surviving = np.cumprod(np.where(np.isnan(sample), 0.0, sample), axis=-1)
-        return np.moveaxis(np.concatenate([sample, surviving], axis=-1), -1, 0)
-
-    draws = resample(rates, prompts, prompts * depth * 2, generator, n_resamples)
-    factor = np.array([small_sample_factor(n) for n in informed])
-    low, high = stretch(conditional, draws[:depth], factor)
-    spread = np.nan_to_num(np.nanmax(draws[:depth], axis=-1, initial=-1) - np.nanmin(draws[:depth], axis=-1, initial=2))
-    exact_low, exact_high = _exact_binomial(at_risk.sum(axis=0), accepted.sum(axis=0))
-    low, high = np.where(spread < 1e-12, exact_low, low), np.where(spread < 1e-12, exact_high, high)
-    survival_low, survival_high = stretch(survival, draws[depth:], factor)
-    begun = np.full(depth, at_risk[:, 0].sum())
-    flat = np.ptp(draws[depth:], axis=-1) < 1e-12
-    exact_low, exact_high = _exact_binomial(begun, np.nan_to_num(survival) * begun)
-    survival_low = np.where(flat, exact_low, survival_low)
-    survival_high = np.where(flat, exact_high, survival_high)
-    few = informed < 2
+    begun = np.full(at_risk.shape[1], at_risk[:, 0].sum())
     return (
-        Interval(conditional, *_clip(low, high, few)),
-        Interval(survival, *_clip(survival_low, survival_high, few)),
+        _rate_interval(conditional, draws, informed, at_risk.sum(axis=0), accepted.sum(axis=0)),
+        _rate_interval(survival, surviving, informed, begun, np.nan_to_num(survival) * begun),
     )
+
+
+def _rate_interval(
+    estimate: FloatArray, draws: FloatArray, informed: NDArray[np.int64], trials: FloatArray, successes: FloatArray
+) -> Interval:
+    """Return limits of rates [D] by their resampled values [D, B] and the number of prompts behind each."""
+    low, high = stretch(estimate, draws, np.array([small_sample_factor(n) for n in informed]))
+    flat = np.nanmax(draws, axis=-1, initial=-1) - np.nanmin(draws, axis=-1, initial=2) < 1e-12
+    exact_low, exact_high = _exact_binomial(trials, successes)
+    few = informed < 2
+    low, high = (
+        np.where(few, np.nan, np.clip(np.where(flat, exact, limit), 0, 1))
+        for exact, limit in ((exact_low, low), (exact_high, high))
+    )
+    return Interval(estimate, low, high)
 
 
 def tau_interval(
@@ -220,10 +245,8 @@ def tau_interval(
     ----------
     counts
         Totals by prompt.
-    generator
-        Source of randomness.
-    n_resamples
-        Number of resamples.
+    generator, n_resamples
+        See `resample`.
 
     Returns
     -------
@@ -239,29 +262,29 @@ def ratio_interval(
     whole: NDArray[np.int64] | FloatArray,
     generator: np.random.Generator,
     n_resamples: int = 2000,
+    least: float = 0.0,
 ) -> tuple[float, float] | None:
-    """Prompt-clustered 95 % interval of a non-negative ratio of sums, such as mean time a cycle.
+    """Prompt-clustered 95 % interval of a ratio of sums, such as mean time a cycle.
 
     Parameters
     ----------
     part, whole : ndarray [G]
         Numerator and denominator of each prompt; prompts whose denominator is 0 are left out.
-    generator
-        Source of randomness.
-    n_resamples
-        Number of resamples.
+    generator, n_resamples
+        See `resample`.
+    least
+        What the ratio is at least.
 
     Returns
     -------
     tuple of float or None
-        Limits, at least 0; None with fewer than two prompts.
+        Limits, at least `least`; None with fewer than two prompts.
     """
     below = np.asarray(whole, dtype=np.float64)
     above = np.asarray(part, dtype=np.float64)[below > 0]
     below = below[below > 0]
     if below.size < 2:
         return None
-    estimate = np.array(above.sum() / below.sum())
     draws = resample(
         lambda index: above[index].sum(axis=-1) / below[index].sum(axis=-1),
         below.size,
@@ -269,8 +292,9 @@ def ratio_interval(
         generator,
         n_resamples,
     )
-    low, high = stretch(estimate, draws, small_sample_factor(effective_prompts(below)))
-    return max(float(low), 0.0), float(high)
+    factor = small_sample_factor(effective_prompts(below))
+    low, high = stretch(np.array(above.sum() / below.sum()), draws, factor)
+    return max(float(low), least), float(high)
 
 
 def pmf_intervals(by_prompt: FloatArray, generator: np.random.Generator, n_resamples: int = 2000) -> Interval:
@@ -280,10 +304,8 @@ def pmf_intervals(by_prompt: FloatArray, generator: np.random.Generator, n_resam
     ----------
     by_prompt : ndarray [G, D + 1]
         Complete cycles of each prompt by accepted length L = 0..D; at least one cycle in all.
-    generator
-        Source of randomness.
-    n_resamples
-        Number of resamples.
+    generator, n_resamples
+        See `resample`.
 
     Returns
     -------
@@ -292,21 +314,12 @@ def pmf_intervals(by_prompt: FloatArray, generator: np.random.Generator, n_resam
     """
     by_prompt = by_prompt[by_prompt.sum(axis=1) > 0]
     pooled = by_prompt.sum(axis=0) / by_prompt.sum()
-    prompts, width = by_prompt.shape
-    if prompts < 2:
-        return Interval(pooled, np.full(width, np.nan), np.full(width, np.nan))
-
-    def shares(index: NDArray[np.int64]) -> FloatArray:
-        sums = by_prompt[index].sum(axis=-2)
-        return np.moveaxis(sums / sums.sum(axis=-1, keepdims=True), -1, 0)
-
-    draws = resample(shares, prompts, prompts * width, generator, n_resamples)
-    low, high = stretch(pooled, draws, small_sample_factor(effective_prompts(by_prompt.sum(axis=1))))
-    return Interval(pooled, *_clip(low, high, np.zeros(width, dtype=bool)))
-
-
-def _clip(low: FloatArray, high: FloatArray, absent: NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:
-    return np.where(absent, np.nan, np.clip(low, 0, 1)), np.where(absent, np.nan, np.clip(high, 0, 1))
+    if len(by_prompt) < 2:
+        return Interval.unknown(pooled)
+    whole = np.broadcast_to(by_prompt.sum(axis=1, keepdims=True), by_prompt.shape)
+    draws = resample_ratios(by_prompt, whole, by_prompt.size, generator, n_resamples)
+    low, high = stretch(pooled, draws, small_sample_factor(effective_prompts(whole[:, 0])))
+    return Interval(pooled, np.clip(low, 0, 1), np.clip(high, 0, 1))
 
 
 def _exact_binomial(trials: FloatArray, successes: FloatArray) -> tuple[FloatArray, FloatArray]:

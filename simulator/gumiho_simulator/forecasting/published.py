@@ -12,7 +12,7 @@ from importlib import resources
 import numpy as np
 from numpy.typing import NDArray
 
-from gumiho_simulator.forecasting.forecasts import CONVENTION, Forecast
+from gumiho_simulator.forecasting.forecasts import Forecast, Forecasts
 from gumiho_theory import InputError
 
 # Relative half-widths: a published point is itself good to about 3 %, a point read off between two others to 5 %.
@@ -81,7 +81,7 @@ def parse_points(text: str) -> dict[int, float]:
 
 def forecast_points(
     points: Mapping[int, float], lengths: Sequence[int], curves: Sequence[Mapping[int, float]] | None = None
-) -> tuple[Forecast, ...]:
+) -> Forecasts:
     """Forecast tau of chains from tau at other lengths.
 
     Between points (and 0, where tau is 1) tau is interpolated monotonically. Beyond the last, each further position
@@ -99,19 +99,18 @@ def forecast_points(
 
     Returns
     -------
-    tuple of Forecast
-        tau, lo and hi are always numbers; `supported` is False beyond the last point. The limits (95 %) hold the spread
-        of the power between published sweeps and the noise of a published point; the points themselves carry no
-        count of prompts. With each sweep left out of the learning in turn, 34 of 35 points beyond length 3 were
-        inside, and the median error at length 8 was 2.2 %.
+    Forecasts
+        A tuple; tau, lo and hi are always numbers; `supported` is False beyond the last point. The limits (95 %) hold
+        the spread of the power between published sweeps and the noise of a published point; the points themselves
+        carry no count of prompts. With each sweep left out of the learning in turn, 34 of 35 points beyond length 3
+        were inside, and the median error at length 8 was 2.2 %.
     """
-    known = np.array([0, *sorted(points)])
-    values = np.array([1.0, *(points[length] for length in sorted(points))])
+    known, values = _curve(points)
     beyond = max(lengths, default=0) > known[-1]
     power = (0.0, 0.0)
     if beyond:
         power = _published_power(min(len(points), 3)) if curves is None else learnt_power(len(points), curves)
-    return tuple(_forecast_one(known, values, length, power) for length in lengths)
+    return Forecasts(_forecast_one(known, values, length, power) for length in lengths)
 
 
 def ratio_points(points: Mapping[int, float], lengths: Sequence[int]) -> tuple[Forecast, ...]:
@@ -129,8 +128,7 @@ def ratio_points(points: Mapping[int, float], lengths: Sequence[int]) -> tuple[F
     tuple of Forecast
         Without limits; model "ratio".
     """
-    known = np.array([0, *sorted(points)])
-    values = np.array([1.0, *(points[length] for length in sorted(points))])
+    known, values = _curve(points)
     note = f"constant ratio of gains beyond length {known[-1]}"
     return tuple(
         replace(_forecast_one(known, values, n, (0.0, 0.0)), lo=None, hi=None, model="ratio", note=note)
@@ -164,11 +162,10 @@ def learnt_power(points: int, curves: Sequence[Mapping[int, float]]) -> tuple[fl
 
     last, found = min(points, 3), []
     for curve in curves:
-        known = np.array([0, *sorted(k for k in curve if k <= last)])
+        known, values = _curve({length: tau for length, tau in curve.items() if length <= last})
         beyond = np.array(sorted(k for k in curve if k > last))
         if known.size < 2 or beyond.size < 2:
             continue
-        values = np.array([1.0, *(curve[int(k)] for k in known[1:])])
         wanted = np.array([curve[int(k)] for k in beyond])
 
         def misfit(
@@ -217,13 +214,12 @@ def _forecast_one(
         hi=min(length + 1.0, value + up),
         supported=supported,
         note=note,
-        pmf=None,
-        survival=None,
-        convention=CONVENTION,
-        n_prompts=None,
-        new_prompts=None,
-        seed=0,
     )
+
+
+def _curve(points: Mapping[int, float]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return lengths, 0 first, and tau at each."""
+    return np.array([0, *sorted(points)]), np.array([1.0, *(points[length] for length in sorted(points))])
 
 
 def _continued(known: NDArray[np.int64], values: NDArray[np.float64], length: int, log_power: float) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumiho_simulator.forecasting.intervals import LEVEL, effective_prompts, resample, small_sample_factor, stretch
-from gumiho_theory import AcceptanceCounts, InputError
+from gumiho_theory import AcceptanceCounts, InputError, Trace
 
 FloatArray = NDArray[np.float64]
 
@@ -42,6 +42,8 @@ class Comparison:
     prompts_needed_lo, prompts_needed_hi
         The same where the true difference is at the far and at the near end of its interval: 95 % limits, the upper one
         None, without bound, where the interval holds 0.
+    clusters
+        What is called prompts here: prompts, requests, ...; groups where the two logs differ.
     power
         That probability.
     """
@@ -59,6 +61,7 @@ class Comparison:
     prompts_needed: int | None
     prompts_needed_lo: int | None
     prompts_needed_hi: int | None
+    clusters: str
     power: float = POWER
 
     @property
@@ -72,14 +75,16 @@ class Comparison:
         Returns
         -------
         dict
-            The fields, and different.
+            The fields but clusters, different, and tau_convention.
         """
-        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        values = {name: value for name, value in vars(self).items() if name != "clusters"}
         convention = "bonus included, micro, complete cycles; interval 95 %, prompts resampled"
         return {**values, "different": self.different, "tau_convention": convention}
 
 
-def compare(a: AcceptanceCounts, b: AcceptanceCounts, seed: int = 0, n_resamples: int = 4000) -> Comparison:
+def compare(
+    a: Trace | AcceptanceCounts, b: Trace | AcceptanceCounts, seed: int = 0, n_resamples: int = 4000
+) -> Comparison:
     """Compare tau of two logs, paired by prompt where they share any.
 
     tau is 1 + a ratio of sums over prompts. To first order a prompt with n cycles and x accepted tokens moves it by
@@ -90,7 +95,7 @@ def compare(a: AcceptanceCounts, b: AcceptanceCounts, seed: int = 0, n_resamples
     Parameters
     ----------
     a, b
-        Counts by prompt, as `Trace.counts_by_prompt` gives them.
+        Cycle traces, or counts by prompt.
     seed
         Of the resampling.
     n_resamples
@@ -106,7 +111,8 @@ def compare(a: AcceptanceCounts, b: AcceptanceCounts, seed: int = 0, n_resamples
     InputError
         Fewer than two prompts with a complete cycle on either side.
     """
-    first, second = _prompts(a), _prompts(b)
+    counts = [log.counts_by_prompt() if isinstance(log, Trace) else log for log in (a, b)]
+    first, second = (_prompts(one) for one in counts)
     shared = [prompt for prompt in first if prompt in second]
     paired = len(shared) > 1
     names = (shared, shared) if paired else (list(first), list(second))
@@ -138,6 +144,7 @@ def compare(a: AcceptanceCounts, b: AcceptanceCounts, seed: int = 0, n_resamples
         prompts_needed=prompts_needed(difference, variance),
         prompts_needed_lo=prompts_needed(far, variance),
         prompts_needed_hi=prompts_needed(near, variance),
+        clusters=counts[0].clusters if counts[0].clusters == counts[1].clusters else "groups",
     )
 
 

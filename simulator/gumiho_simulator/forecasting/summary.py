@@ -1,9 +1,10 @@
-"""What ``gumiho traces show`` prints: a trace or counts, summed up with clustered intervals."""
+"""A log of any known format read, and summed up with clustered intervals: tau, rates by draft position, times."""
 
 from __future__ import annotations
 
 import os
 import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,11 @@ from numpy.typing import NDArray
 
 from gumiho_simulator.forecasting.expected import expected_tau
 from gumiho_simulator.forecasting.intervals import Interval, rate_intervals, tau_interval
+from gumiho_simulator.forecasting.results import Row
 from gumiho_theory import AcceptanceCounts, Trace
 
 FloatArray = NDArray[np.float64]
+Limits = list[list[float] | None]
 
 
 class LogWarning(UserWarning):
@@ -52,7 +55,60 @@ def read_log(path: str | os.PathLike[str]) -> Trace | AcceptanceCounts:
     return reading.log
 
 
-def summarize(log: Trace | AcceptanceCounts, seed: int = 0) -> dict[str, Any]:
+@dataclass(frozen=True)
+class LogSummary(Row):
+    """What ``gumiho traces show`` says of a log; lists go by draft position 1..D.
+
+    Parameters
+    ----------
+    kind
+        "cycles" or "counts".
+    cycles, prompts
+        Their numbers; of a log whose groups are not prompts, the number of groups.
+    clusters
+        What the groups are: prompts, intervals, ...
+    tau, tau_ci
+        Bonus included, micro, over complete cycles, and its 95 % limits, groups resampled; None where it cannot be had.
+    tau_convention
+        That of tau.
+    tau_macro
+        Mean of the groups' own.
+    conditional, conditional_ci, survival, survival_ci, at_risk
+        Rates with their limits, and cycles at risk; None where the log has no positions, and so a single interval that
+        cannot be had.
+    mean_committed
+        Tokens a cycle; None of counts.
+    censored_cycles
+        Cycles whose accepted length is not known in full.
+    draft_ms, verify_ms
+        Mean milliseconds a cycle; None where not measured.
+    expected_tau, expected_tau_error, expected_tau_error_ci
+        What dynamic trees' own scores promised, and by how much more than they gave; None where the log does not say.
+    """
+
+    kind: str
+    cycles: int
+    prompts: int
+    clusters: str
+    tau: float | None
+    tau_ci: tuple[float, float] | None
+    tau_convention: str
+    tau_macro: float | None
+    conditional: list[float] | None
+    conditional_ci: Limits | None
+    survival: list[float] | None
+    survival_ci: Limits | None
+    at_risk: list[int] | None
+    mean_committed: float | None
+    censored_cycles: int
+    draft_ms: float | None
+    verify_ms: float | None
+    expected_tau: float | None
+    expected_tau_error: float | None
+    expected_tau_error_ci: tuple[float, float] | None
+
+
+def summarize(log: Trace | AcceptanceCounts, seed: int = 0) -> LogSummary:
     """Sum up a log: tau, rates by draft position, times.
 
     Parameters
@@ -64,95 +120,47 @@ def summarize(log: Trace | AcceptanceCounts, seed: int = 0) -> dict[str, Any]:
 
     Returns
     -------
-    dict
-        kind, cycles, prompts (the number of groups), clusters (what they are: prompts, intervals, ...), tau and tau_ci
-        (bonus included, micro, over complete cycles; limits clustered by group or None), tau_convention, tau_macro
-        (mean of per-group ratios), conditional, conditional_ci, survival, survival_ci, at_risk (by draft position; None
-        where the log has none), mean_committed (tokens a cycle), censored_cycles, draft_ms and verify_ms (mean
-        milliseconds a cycle; None where not measured), expected_tau, expected_tau_error and expected_tau_error_ci (what
-        dynamic trees' own scores promised, less what they gave; None where the log does not say).
+    LogSummary
+        tau: bonus included, micro.
     """
+    trace = log if isinstance(log, Trace) else None
     counts = log.counts_by_prompt() if isinstance(log, Trace) else log
     complete = counts.complete_cycles > 0
     per_prompt = 1 + counts.total_accepted[complete] / counts.complete_cycles[complete]
-    rates = rate_summary(counts, seed) if counts.at_risk is not None and counts.at_risk.sum() else {}
-    is_trace = isinstance(log, Trace)
-    return {
-        "kind": "cycles" if is_trace else "counts",
-        "cycles": int(counts.cycles.sum()),
-        "prompts": len(counts.groups),
-        "clusters": counts.clusters,
-        "tau": counts.tau(),
-        "tau_ci": tau_interval(counts, np.random.default_rng(seed)),
-        "tau_convention": "bonus included, micro",
-        "tau_macro": float(per_prompt.mean()) if per_prompt.size else None,
-        **{key: rates.get(key) for key in ("conditional", "conditional_ci", "survival", "survival_ci", "at_risk")},
-        "mean_committed": float(log.committed.mean()) if isinstance(log, Trace) and log.n_cycles else None,
-        "censored_cycles": int((counts.cycles - counts.complete_cycles).sum()),
-        "draft_ms": mean_ms(log.draft_seconds) if isinstance(log, Trace) else None,
-        "verify_ms": mean_ms(log.verify_seconds) if isinstance(log, Trace) else None,
-        **_promised(log, seed),
-    }
+    rates: dict[str, Any] = dict.fromkeys(("conditional", "conditional_ci", "survival", "survival_ci", "at_risk"))
+    if counts.at_risk is not None and counts.at_risk.sum():
+        conditional, survival = rate_intervals(counts, np.random.default_rng(seed))
+        rates = {"conditional": conditional.estimate.tolist(), "conditional_ci": _pairs(conditional)}
+        rates |= {"survival": survival.estimate.tolist(), "survival_ci": _pairs(survival)}
+        rates |= {"at_risk": counts.at_risk.sum(axis=0).tolist()}
+    promised = None if trace is None else expected_tau(trace, np.random.default_rng(seed))
+    return LogSummary(
+        kind="counts" if trace is None else "cycles",
+        cycles=int(counts.cycles.sum()),
+        prompts=len(counts.groups),
+        clusters=counts.clusters,
+        tau=counts.tau(),
+        tau_ci=tau_interval(counts, np.random.default_rng(seed)),
+        tau_convention="bonus included, micro",
+        tau_macro=float(per_prompt.mean()) if per_prompt.size else None,
+        **rates,
+        mean_committed=float(trace.committed.mean()) if trace is not None and trace.n_cycles else None,
+        censored_cycles=int((counts.cycles - counts.complete_cycles).sum()),
+        draft_ms=None if trace is None else _mean_ms(trace.draft_seconds),
+        verify_ms=None if trace is None else _mean_ms(trace.verify_seconds),
+        expected_tau=None if promised is None else promised.expected,
+        expected_tau_error=None if promised is None else promised.expected - promised.measured,
+        expected_tau_error_ci=None if promised is None else promised.error_ci,
+    )
 
 
-def _promised(log: Trace | AcceptanceCounts, seed: int) -> dict[str, Any]:
-    found = expected_tau(log, np.random.default_rng(seed)) if isinstance(log, Trace) else None
-    return {
-        "expected_tau": found and found.expected,
-        "expected_tau_error": found and found.expected - found.measured,
-        "expected_tau_error_ci": None if found is None or found.lo is None else [found.lo, found.hi],
-    }
-
-
-def rate_summary(counts: AcceptanceCounts, seed: int = 0) -> dict[str, Any]:
-    """Sum up the rates by draft position.
-
-    Parameters
-    ----------
-    counts
-        Counts with positions.
-    seed
-        Seed of the resampling.
-
-    Returns
-    -------
-    dict
-        conditional, conditional_ci, survival, survival_ci, at_risk: lists by position 1..D; an interval
-        that cannot be had is None.
-
-    Raises
-    ------
-    InputError
-        The counts lack positions.
-    """
-    conditional, survival = rate_intervals(counts, np.random.default_rng(seed))
-    return {
-        "conditional": conditional.estimate.tolist(),
-        "conditional_ci": _pairs(conditional),
-        "survival": survival.estimate.tolist(),
-        "survival_ci": _pairs(survival),
-        "at_risk": [] if counts.at_risk is None else counts.at_risk.sum(axis=0).tolist(),
-    }
-
-
-def mean_ms(seconds: FloatArray) -> float | None:
-    """Mean of measured times in milliseconds.
-
-    Parameters
-    ----------
-    seconds : ndarray
-        Seconds, nan where not measured.
-
-    Returns
-    -------
-    float or None
-        None when nothing was measured.
-    """
+def _mean_ms(seconds: FloatArray) -> float | None:
+    """Mean of the measured times, those that are not nan, in milliseconds."""
     known = seconds[np.isfinite(seconds)]
     return float(known.mean() * 1000) if known.size else None
 
 
-def _pairs(interval: Interval) -> list[list[float] | None]:
+def _pairs(interval: Interval) -> Limits:
     return [
         [low, high] if np.isfinite(low) and np.isfinite(high) else None
         for low, high in zip(interval.low.tolist(), interval.high.tolist(), strict=True)

@@ -2,63 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gumiho_simulator.acceptance import Observations
 from gumiho_simulator.forecasting.fitting import FitResult, fit, possible
 from gumiho_simulator.forecasting.forecasts import Forecast, forecast
+from gumiho_simulator.forecasting.holdout import hold_out, sampling_errors
 from gumiho_simulator.forecasting.intervals import Interval, pmf_intervals
-from gumiho_theory import ChainStructure, EveryPositionLog, InputError, Trace
+from gumiho_simulator.forecasting.judged import JudgedForecast, judge, lengths_by_prompt, sum_up
+from gumiho_theory import ChainStructure, InputError, Trace
 
-FloatArray = NDArray[np.float64]
-
-_FEWEST = 5
-_FLOOR_RESAMPLES = 4000
-
-
-@dataclass(frozen=True)
-class ValidationRow:
-    """One model's forecast beside the measurement.
-
-    Every tau has the bonus token included, is micro, and is over complete cycles.
-
-    Parameters
-    ----------
-    model, structure
-        What was forecast.
-    predicted, lo, hi
-        Forecast tau and its 95 % limits; None when refused.
-    measured
-        tau of the held-out prompts.
-    relative_error
-        (predicted - measured) / measured, signed; None when refused.
-    inside
-        Whether measured lies within the limits; None without limits.
-    """
-
-    model: str
-    structure: str
-    predicted: float | None
-    lo: float | None
-    hi: float | None
-    measured: float
-    relative_error: float | None
-    inside: bool | None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the row as plain values.
-
-        Returns
-        -------
-        dict
-            One key a field.
-        """
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+_COLUMNS = ("model", "structure", "predicted", "lo", "hi", "measured", "relative_error", "inside")
 
 
 @dataclass(frozen=True)
@@ -71,7 +29,7 @@ class Validation:
         One row a model.
     sampling_floor
         Median relative error that a perfect model would have with that many held-out prompts, by resampling
-        them; None with fewer than two that hold a complete cycle.
+        them; None with fewer than five that hold a complete cycle.
     fits, forecasts
         The fit of each model and its forecast, in the order of `rows`.
     fit_prompts, holdout_prompts
@@ -82,7 +40,7 @@ class Validation:
         Share held out, and the seed of the split and of all resampling.
     """
 
-    rows: tuple[ValidationRow, ...]
+    rows: tuple[JudgedForecast, ...]
     sampling_floor: float | None
     fits: tuple[FitResult, ...]
     forecasts: tuple[Forecast, ...]
@@ -95,22 +53,17 @@ class Validation:
     @property
     def median_abs_error(self) -> float | None:
         """Median absolute relative error over the rows that have one."""
-        errors = self._errors()
-        return float(np.median(errors)) if errors else None
+        return sum_up(self.rows).median_abs_error
 
     @property
     def worst_abs_error(self) -> float | None:
         """Largest absolute relative error over the rows that have one."""
-        return max(self._errors(), default=None)
+        return sum_up(self.rows).worst_abs_error
 
     @property
     def coverage(self) -> float | None:
         """Share of rows with an interval whose interval holds the measurement."""
-        inside = [row.inside for row in self.rows if row.inside is not None]
-        return sum(inside) / len(inside) if inside else None
-
-    def _errors(self) -> list[float]:
-        return [abs(row.relative_error) for row in self.rows if row.relative_error is not None]
+        return sum_up(self.rows).coverage
 
     def to_json(self) -> dict[str, Any]:
         """Return what ``gumiho validate --json`` prints.
@@ -122,7 +75,7 @@ class Validation:
             holdout_prompts (numbers of prompts), holdout, seed.
         """
         return {
-            "rows": [row.to_json() for row in self.rows],
+            "rows": [{name: getattr(row, name) for name in _COLUMNS} for row in self.rows],
             "median_abs_error": self.median_abs_error,
             "worst_abs_error": self.worst_abs_error,
             "sampling_floor": self.sampling_floor,
@@ -160,150 +113,80 @@ def validate(trace: Trace, holdout: float = 0.5, seed: int = 0, models: Sequence
         `holdout` outside (0, 1), an unknown model, too few prompts for two on both sides, or no held-out
         cycle whose accepted length is known in full.
     """
-    if not 0 < holdout < 1:
-        raise InputError("holdout", holdout, "a share between 0 and 1")
-    split_generator, floor_generator, pmf_generator = np.random.default_rng(seed).spawn(3)
-    held = split_prompts(trace, holdout, split_generator)
-    fit_prompts = tuple(prompt for prompt in trace.prompts if prompt not in held)
-    holdout_prompts = tuple(prompt for prompt in trace.prompts if prompt in held)
-    if min(len(fit_prompts), len(holdout_prompts)) < 2:
-        found = f"{len(fit_prompts)} to fit and {len(holdout_prompts)} held out"
-        raise InputError("prompts", found, "at least two of each")
-
-    train, test = trace.select(fit_prompts), trace.select(holdout_prompts)
-    measured = test.tau()
-    if measured is None:
+    split = hold_out(trace, holdout, seed)
+    train, test = trace.select(split.fit), trace.select(split.held)
+    if test.tau() is None:
         raise InputError("held-out prompts", "no complete cycle", "at least one cycle that no stop cut short")
     logged = trace.provenance.get("structure")
     structure = logged if isinstance(logged, str) else str(ChainStructure(trace.depth))
     if structure.startswith("chain:") and int(structure.removeprefix("chain:")) < trace.depth:
         wanted = f"at least chain:{trace.depth}, as deep as the drafts of the trace"
         raise InputError("structure of the trace's provenance", structure, wanted)
-    names = models if models is not None else possible(Observations.of(train))
-    fits = tuple(fit(train, name) for name in names)
-    forecasts = tuple(forecast(one, [structure], len(holdout_prompts), seed)[0] for one in fits)
+    judged = judge_models(train, {structure: test}, seed, models)
+    rows = tuple(row for one in judged for row in one.rows)
+    pmf_generator = np.random.default_rng(seed).spawn(3)[2]  # the others split the prompts and drew the floor
     return Validation(
-        rows=tuple(_row(one, measured) for one in forecasts),
-        sampling_floor=sampling_floor(test, floor_generator),
-        fits=fits,
-        forecasts=forecasts,
-        fit_prompts=fit_prompts,
-        holdout_prompts=holdout_prompts,
+        rows=rows,
+        sampling_floor=rows[0].sampling_floor if rows else None,
+        fits=tuple(one.fit for one in judged),
+        forecasts=tuple(made for one in judged for made in one.forecasts),
+        fit_prompts=split.fit,
+        holdout_prompts=split.held,
         measured_pmf=pmf_intervals(lengths_by_prompt(test, trace.depth), pmf_generator),
         holdout=holdout,
         seed=seed,
     )
 
 
-def split_prompts(trace: Trace | EveryPositionLog, holdout: float, generator: np.random.Generator) -> frozenset[str]:
-    """Choose the prompts to hold out, stratified by task.
+@dataclass(frozen=True)
+class JudgedModel:
+    """One model fitted to some prompts and judged on others.
 
     Parameters
     ----------
-    trace
-        A cycle trace, or an every-position log.
-    holdout
-        Share to hold out.
-    generator
-        Source of randomness.
-
-    Returns
-    -------
-    frozenset of str
-        Prompt ids; of each task the share rounded down or up, in all the share rounded to a whole prompt.
+    fit
+        The fit.
+    forecasts, rows
+        Its forecast of each structure, and the same beside the measurement.
     """
-    by_task: dict[str, list[str]] = {}
-    for prompt, task in dict(zip(trace.prompt_id[::-1], trace.task[::-1], strict=True)).items():
-        by_task.setdefault(task or "", []).append(prompt)
-    # Lay the shuffled tasks end to end and hold out each prompt whose stretch crosses the next whole number
-    # of held-out prompts: every task gets its share to within one, and the total is right too.
-    order: list[str] = []
-    for task in generator.permutation(sorted(by_task)):
-        order.extend(generator.permutation(sorted(by_task[str(task)])).tolist())
-    crossed = np.floor(np.arange(len(order) + 1) * holdout + 0.5)
-    return frozenset(prompt for prompt, step in zip(order, np.diff(crossed), strict=True) if step > 0)
+
+    fit: FitResult
+    forecasts: tuple[Forecast, ...]
+    rows: tuple[JudgedForecast, ...]
 
 
-def lengths_by_prompt(trace: Trace, depth: int) -> FloatArray:
-    """Count complete cycles by prompt and accepted length.
+def judge_models(
+    train: Trace, tests: Mapping[str, Trace], seed: int, models: Sequence[str] | None = None
+) -> tuple[JudgedModel, ...]:
+    """Fit models to some prompts at one structure and judge their forecasts of several structures on the others.
 
     Parameters
     ----------
-    trace
-        A cycle trace.
-    depth
-        Deepest accepted length to make room for.
+    train
+        The prompts to fit.
+    tests
+        The other prompts' cycles by structure.
+    seed
+        Of the resampling: the intervals', and, in a stream of its own a structure, the sampling floor's.
+    models
+        Names of the models; by default all that `train` has everything for.
 
     Returns
     -------
-    ndarray [G, depth + 1]
-        Number of cycles with L = 0..depth, prompts in order of appearance.
+    tuple of JudgedModel
+        In the order of `models`.
+
+    Raises
+    ------
+    InputError
+        An unknown model, or a structure without a complete cycle in its test.
     """
-    place = {prompt: index for index, prompt in enumerate(trace.prompts)}
-    table = np.zeros((len(place), depth + 1))
-    rows = np.array([place[prompt] for prompt in trace.prompt_id], dtype=np.int64)
-    np.add.at(table, (rows[trace.complete], trace.accepted[trace.complete]), 1)
-    return table
-
-
-def sampling_floor(test: Trace, generator: np.random.Generator) -> float | None:
-    """Median relative error of tau that a perfect model would have, by resampling prompts.
-
-    Parameters
-    ----------
-    test
-        Held-out prompts.
-    generator
-        Source of randomness.
-
-    Returns
-    -------
-    float or None
-        None with fewer than two prompts that hold a complete cycle.
-    """
-    errors = sampling_errors(test, generator)
-    return None if errors is None else float(np.median(errors))
-
-
-def sampling_errors(test: Trace, generator: np.random.Generator) -> FloatArray | None:
-    """Draw absolute relative errors of tau that a perfect model would have, by resampling prompts.
-
-    Parameters
-    ----------
-    test
-        Held-out prompts.
-    generator
-        Source of randomness.
-
-    Returns
-    -------
-    ndarray or None
-        4,000 errors; None with fewer than five prompts that hold a complete cycle, which would often be drawn as they
-        are: no error at all would look likely.
-    """
-    counts = test.counts_by_prompt()
-    complete = counts.complete_cycles.astype(np.float64)
-    total = counts.total_accepted[complete > 0].astype(np.float64)
-    complete = complete[complete > 0]
-    n = complete.size
-    if n < _FEWEST:
-        return None
-    weights = generator.multinomial(n, np.full(n, 1 / n), _FLOOR_RESAMPLES).astype(np.float64)
-    resampled = 1 + (weights @ total) / (weights @ complete)
-    whole = 1 + total.sum() / complete.sum()
-    # Resampling n prompts understates the spread by (n - 1) / n.
-    errors: FloatArray = np.abs(resampled / whole - 1) * np.sqrt(n / (n - 1))
-    return errors
-
-
-def _row(one: Forecast, measured: float) -> ValidationRow:
-    return ValidationRow(
-        model=one.model,
-        structure=one.structure,
-        predicted=one.tau,
-        lo=one.lo,
-        hi=one.hi,
-        measured=measured,
-        relative_error=None if one.tau is None else (one.tau - measured) / measured,
-        inside=None if one.lo is None or one.hi is None else one.lo <= measured <= one.hi,
-    )
+    _, *generators = np.random.default_rng(seed).spawn(1 + len(tests))
+    floors = {name: sampling_errors(test, rng) for (name, test), rng in zip(tests.items(), generators, strict=True)}
+    judged = []
+    for model in models if models is not None else possible(Observations.of(train)):
+        fitted = fit(train, model)
+        made = forecast(fitted, list(tests), len(next(iter(tests.values())).prompts), seed)
+        rows = (judge(one, tests[name], floors[name]) for name, one in zip(tests, made, strict=True))
+        judged.append(JudgedModel(fitted, made, tuple(rows)))
+    return tuple(judged)

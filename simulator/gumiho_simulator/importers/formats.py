@@ -22,10 +22,11 @@ from gumiho_simulator.importers.evaluations.specdec_bench import SpecdecBench
 from gumiho_simulator.importers.evaluations.specforge import SpecForge
 from gumiho_simulator.importers.evaluations.speculators import Speculators
 from gumiho_simulator.importers.own import COUNTS, TRACE, is_counts, is_trace, read_own
-from gumiho_simulator.importers.reading.base import Importer, Malformed
+from gumiho_simulator.importers.reading.base import Importer
 from gumiho_simulator.importers.reading.entries import LogFile
+from gumiho_simulator.importers.reading.result import Reading
 from gumiho_simulator.importers.reading.several import merge
-from gumiho_simulator.importers.reading.tally import Reading, Tally
+from gumiho_simulator.importers.reading.tally import Malformed, Tally
 from gumiho_simulator.importers.vllm.bench import VllmBench
 from gumiho_simulator.importers.vllm.log import VllmLog
 from gumiho_simulator.importers.vllm.metrics import VllmMetrics

@@ -1,9 +1,9 @@
-"""Files of this toolkit's own."""
+"""Files of this toolkit's own, told from others and read: cycle traces and acceptance counts."""
 
 from __future__ import annotations
 
 from gumiho_simulator.importers.reading.entries import Entry
-from gumiho_simulator.importers.reading.tally import Reading
+from gumiho_simulator.importers.reading.result import Reading
 from gumiho_theory import AcceptanceCounts, InputError, Trace
 from gumiho_theory.files import read_json
 from gumiho_theory.logs.counts import SCHEMA

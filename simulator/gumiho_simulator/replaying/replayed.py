@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gumiho_simulator.forecasting.intervals import tau_interval
-from gumiho_simulator.replaying.in_sample import in_sample_note
+from gumiho_simulator.forecasting.results import Row, Rows
+from gumiho_simulator.replaying.static_trees import in_sample_note
 from gumiho_theory import AcceptanceCounts, ChainStructure, EveryPositionLog, InputError, StaticTree, Structure
 from gumiho_theory.logs.schema import group_codes
 
@@ -74,7 +74,7 @@ class ReplayedCycles:
 
 
 @dataclass(frozen=True)
-class Replay:
+class Replay(Row):
     """One structure replayed.
 
     Parameters
@@ -101,18 +101,8 @@ class Replay:
     exact: bool
     note: str | None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the row as plain values.
 
-        Returns
-        -------
-        dict
-            One key a field.
-        """
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
-
-
-def replay(log: EveryPositionLog, structures: Sequence[Structure | str], seed: int = 0) -> tuple[Replay, ...]:
+def replay(log: EveryPositionLog, structures: Sequence[Structure | str], seed: int = 0) -> Rows[Replay]:
     """Replay structures on the texts of an every-position log.
 
     Parameters
@@ -126,15 +116,15 @@ def replay(log: EveryPositionLog, structures: Sequence[Structure | str], seed: i
 
     Returns
     -------
-    tuple of Replay
-        One a structure, in order.
+    Rows of Replay
+        A tuple, one a structure, in order.
 
     Raises
     ------
     InputError
         See `replay_cycles`.
     """
-    return tuple(_replay(log, structure, seed) for structure in structures)
+    return Rows(_replay(log, structure, seed) for structure in structures)
 
 
 def _replay(log: EveryPositionLog, structure: Structure | str, seed: int) -> Replay:

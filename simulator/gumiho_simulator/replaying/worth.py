@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from gumiho_simulator.forecasting.results import Row, Rows
 from gumiho_simulator.forecasting.sample_size import compare
 from gumiho_simulator.replaying.replayed import replay_cycles
 from gumiho_theory import ChainStructure, EveryPositionLog, InputError
 
 
 @dataclass(frozen=True)
-class PositionImportance:
+class PositionImportance(Row):
     """One draft position.
 
     Parameters
@@ -40,18 +41,17 @@ class PositionImportance:
     hi: float
     per_error: float | None
 
+
+class Importance(Rows[PositionImportance]):
+    """The draft positions of one chain: a tuple."""
+
     def to_json(self) -> dict[str, Any]:
-        """Return the row as plain values.
-
-        Returns
-        -------
-        dict
-            One key a field.
-        """
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+        """Return what ``gumiho importance --json`` prints: rows, a key a field, and tau_convention."""
+        convention = "bonus included, micro, complete cycles; interval 95 %, prompts resampled"
+        return {**super().to_json(), "tau_convention": convention}
 
 
-def importance(log: EveryPositionLog, length: int | None = None, seed: int = 0) -> tuple[PositionImportance, ...]:
+def importance(log: EveryPositionLog, length: int | None = None, seed: int = 0) -> Importance:
     """Replay a chain as if one head after another never erred.
 
     Parameters
@@ -65,8 +65,8 @@ def importance(log: EveryPositionLog, length: int | None = None, seed: int = 0) 
 
     Returns
     -------
-    tuple of PositionImportance
-        One a position.
+    Importance
+        A tuple, one a position.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def importance(log: EveryPositionLog, length: int | None = None, seed: int = 0) 
         errs = float(np.mean(whole == position - 1)) if len(whole) else 0.0
         per_error = found.difference / errs if errs else None
         rows.append(PositionImportance(position, found.tau_b, found.difference, found.lo, found.hi, per_error))
-    return tuple(rows)
+    return Importance(rows)
 
 
 def never_wrong(log: EveryPositionLog, position: int) -> EveryPositionLog:

@@ -12,7 +12,7 @@ from gumiho_simulator.scoreboard.rows import ScoreRow, ScoreSummary, summarise
 from gumiho_simulator.scoreboard.sources import FIT_LENGTH, HOLDOUT, score_log, score_published, score_traces
 from gumiho_theory import ChainStructure, EveryPositionLog, InputError, Trace
 
-Progress = Callable[[str], object]
+Progress = Callable[[str, int], object]
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ class Scoreboard:
             "convention": f"tau: {CONVENTION}, over complete cycles; errors relative to the measured tau",
             "seeds": list(self.seeds),
             "holdout": HOLDOUT,
-            "rows": [dict(vars(row)) for row in self.rows],
-            "summaries": [dict(vars(one)) for one in self.summaries],
+            "rows": [row.to_json() for row in self.rows],
+            "summaries": [one.to_json() for one in self.summaries],
             "skipped": list(self.skipped),
         }
 
@@ -73,7 +73,7 @@ def scoreboard(
     published
         Whether to score the published curves too.
     progress
-        Called with a few words before each piece of work.
+        Called before each piece of work with a few words and the number of pieces in all.
     skipped
         What was left out before, to stand beside what is left out here.
 
@@ -87,13 +87,15 @@ def scoreboard(
     InputError
         Nothing at all could be scored; names each reason.
     """
-    tell = progress or (lambda _: None)
+    groups, unusable = _group(traces)
+    pieces = (len(logs) + len(groups)) * len(seeds) + published
+    tell = progress or (lambda words, pieces: None)
     rows: list[ScoreRow] = []
     left_out = list(skipped)
 
     def score(name: str, work: Callable[[int], tuple[list[ScoreRow], list[str]]]) -> None:
         for seed in seeds:
-            tell(f"{name}, split {seed}")
+            tell(f"{name}, split {seed}", pieces)
             try:
                 made, notes = work(seed)
             except InputError as error:
@@ -104,12 +106,11 @@ def scoreboard(
 
     for name, log in logs.items():
         score(name, partial(score_log, name, log))
-    groups, unusable = _group(traces)
     left_out += unusable
     for name, group in groups.items():
         score(name, partial(score_traces, name, group))
     if published:
-        tell("published curves")
+        tell("published curves", pieces)
         rows += score_published()
     if not rows:
         raise InputError("scoreboard", "; ".join(left_out) or "no log", "at least one log or trace of four prompts")

@@ -1,14 +1,15 @@
-"""Logs of a folder for the scoreboard, and the scoreboard's files."""
+"""The scoreboard of a folder of logs, and the files that it is written to."""
 
 from __future__ import annotations
 
 import csv
 import io
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gumiho_simulator.scoreboard.board import Scoreboard
+from gumiho_simulator.scoreboard.board import Progress, Scoreboard, scoreboard
 from gumiho_simulator.scoreboard.rows import ScoreRow, ScoreSummary
 from gumiho_theory import EveryPositionLog, InputError, Trace
 from gumiho_theory.files import check_output, write_atomically, write_json
@@ -16,6 +17,26 @@ from gumiho_theory.json_output import plain
 
 _MOST_FILES = 1000
 SCHEMA = "gumiho.scoreboard/1"
+
+
+def score_folder(
+    folder: str | os.PathLike[str],
+    seeds: Sequence[int] = (0, 1, 2, 3, 4),
+    published: bool = True,
+    progress: Progress | None = None,
+) -> Scoreboard:
+    """Score every forecast that the logs of a folder allow; see `read_logs` and `scoreboard`.
+
+    Raises
+    ------
+    InputError
+        No such folder, no log or trace in it, or nothing that could be scored.
+    """
+    logs, traces, unread = read_logs(folder)
+    if not logs and not traces:
+        found = "; ".join(unread) or f"{os.fspath(folder)}, no .parquet file"
+        raise InputError("--scoreboard", found, "a folder with logs or traces")
+    return scoreboard(logs, traces, seeds, published, progress, unread)
 
 
 def read_logs(folder: str | os.PathLike[str]) -> tuple[dict[str, EveryPositionLog], dict[str, Trace], tuple[str, ...]]:
@@ -103,11 +124,10 @@ def check_places(path: Path) -> tuple[Path, Path]:
 
 
 def _csv(board: Scoreboard) -> str:
-    columns = ["row", *ScoreRow.__dataclass_fields__]
-    columns += [name for name in ScoreSummary.__dataclass_fields__ if name not in columns] + ["convention"]
+    columns = ["row", *dict.fromkeys((*ScoreRow.columns, *ScoreSummary.columns)), "convention"]
     convention = board.to_json()["convention"]
-    lines: list[dict[str, Any]] = [{"row": "forecast", **vars(row)} for row in board.rows]
-    lines += [{"row": "summary", **vars(one)} for one in board.summaries]
+    lines: list[dict[str, Any]] = [{"row": "forecast", **row.to_json()} for row in board.rows]
+    lines += [{"row": "summary", **one.to_json()} for one in board.summaries]
     lines += [{"row": "skipped", "note": note} for note in board.skipped]
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, lineterminator="\n")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-import numpy as np
-
-from gumiho_simulator.scoreboard.transfers import TransferRow
+from gumiho_simulator.forecasting.judged import JudgedForecast, Summary, mean, sum_up
 
 SAME, CHAIN, STATIC, DYNAMIC = "same", "chain", "static tree", "dynamic tree"
 REPLAY, TRACE, PUBLISHED = "replay", "trace", "published"
@@ -16,9 +14,13 @@ REPLAY, TRACE, PUBLISHED = "replay", "trace", "published"
 ADVISED = {CHAIN: "hmm", STATIC: "rank", DYNAMIC: "replay"}
 
 
-@dataclass(frozen=True)
-class ScoreRow:
-    """One forecast. Every tau has the bonus token included, is micro, and is over complete cycles.
+@dataclass(frozen=True, kw_only=True)
+class ScoreRow(JudgedForecast):
+    """One forecast of the scoreboard.
+
+    Beside the acceptance models, `model` may be "replay": the structure replayed on the other prompts' every position;
+    "scores": what the drafter's own scores promised; "points", "ratio": from published points, and by a constant ratio
+    of gains.
 
     Parameters
     ----------
@@ -26,93 +28,47 @@ class ScoreRow:
         "replay" (an every-position log), "trace" (cycle traces) or "published" (tau by draft length alone).
     log
         File or curve.
-    seed
-        Of the split of the prompts; None where there is none.
-    model
-        Acceptance model; "replay": the structure replayed on the other prompts' every position; "scores": what the
-        drafter's own scores promised; "points", "ratio": from published points, and by a constant ratio of gains.
     fitted_on
         What the model was fitted on, always of other prompts than the measurement.
-    structure, kind
-        What was forecast: its text, and chain, static tree, dynamic tree, or same: the structure that was fitted.
-    measured
-        tau of the held-out prompts, or as published.
-    forecast, lo, hi
-        tau and its 95 % limits; None when refused.
-    relative_error
-        (forecast - measured) / measured.
-    sampling_floor, sampling_floor_95
-        Absolute relative error that a perfect model would show with these held-out prompts: its median, and what it
-        exceeds one time in twenty. None without prompts.
-    inside
-        Whether measured lies within the limits.
-    interval_score
-        See `TransferRow`; lower is better.
-    relative_width
-        (hi - lo) / measured.
-    total_variation
-        Distance between forecast and measured laws of L; None where either is unknown.
+    kind
+        Of the structure: chain, static tree, dynamic tree, or same: the structure that was fitted.
+    seed
+        Of the split of the prompts; None where there is none.
+    fit_prompts, holdout_prompts
+        Numbers of prompts; None where there are none.
     rank_correlation, regret
         Of this model over all structures of this log and split; see `TransferSummary`.
-    supported
-        Whether what was fitted on reached every position asked for.
-    note
-        Reason of a refusal, or what the reader has to know.
-    fit_prompts, holdout_prompts
-        Numbers of prompts.
     """
+
+    columns: ClassVar[tuple[str, ...]] = (
+        *("source", "log", "seed", "model", "fitted_on", "structure", "kind", "measured", "forecast", "lo", "hi"),
+        *("relative_error", "sampling_floor", "sampling_floor_95", "inside", "interval_score", "relative_width"),
+        *("total_variation", "rank_correlation", "regret", "supported", "note", "fit_prompts", "holdout_prompts"),
+    )
 
     source: str
     log: str
-    seed: int | None
-    model: str
     fitted_on: str
-    structure: str
     kind: str
-    measured: float
-    forecast: float | None
-    lo: float | None
-    hi: float | None
-    relative_error: float | None
-    sampling_floor: float | None
-    sampling_floor_95: float | None
-    inside: bool | None
-    interval_score: float | None
-    relative_width: float | None
-    total_variation: float | None
-    rank_correlation: float | None
-    regret: float | None
-    supported: bool
-    note: str
-    fit_prompts: int | None
-    holdout_prompts: int | None
+    seed: int | None = None
+    fit_prompts: int | None = None
+    holdout_prompts: int | None = None
+    rank_correlation: float | None = None
+    regret: float | None = None
 
     @classmethod
-    def of(cls, row: TransferRow, **facts: Any) -> ScoreRow:
-        """Take the numbers of one transfer; `facts` are the other fields."""
-        width = None if row.lo is None or row.hi is None else (row.hi - row.lo) / row.measured
-        return cls(
-            model=row.model,
-            structure=row.structure,
-            measured=row.measured,
-            forecast=row.predicted,
-            lo=row.lo,
-            hi=row.hi,
-            relative_error=row.relative_error,
-            sampling_floor=row.sampling_floor,
-            sampling_floor_95=row.sampling_floor_95,
-            inside=row.inside,
-            interval_score=row.interval_score,
-            relative_width=width,
-            total_variation=row.total_variation,
-            supported=row.supported,
-            note=row.note,
-            **facts,
-        )
+    def of(cls, row: JudgedForecast, **facts: Any) -> ScoreRow:
+        """Add to a judged forecast what the scoreboard says of it: `facts`, the fields of this class."""
+        return cls(**vars(row), **facts)
+
+    @property
+    def forecast(self) -> float | None:
+        """Forecast tau, `predicted`; None when refused."""
+        return self.predicted
 
 
-@dataclass(frozen=True)
-class ScoreSummary:
+@dataclass(frozen=True, kw_only=True)
+class ScoreSummary(Summary):
     """One model's rows summed up. Rows of one split share their held-out prompts, so they err together.
 
     Parameters
@@ -120,16 +76,6 @@ class ScoreSummary:
     source, model, kind
         Whose rows; kind "all" is every kind but "same", and stands for the only one where there is but one. Model
         "advised" is hmm for chains, rank for static and replay for dynamic trees.
-    forecasts, refused
-        Numbers of rows with a forecast and without.
-    median_abs_error, worst_abs_error
-        Of the relative errors.
-    sampling_floor, sampling_floor_95
-        Median of the rows' floors; the largest of what a perfect model exceeds one time in twenty.
-    coverage
-        Share of intervals that hold the measurement.
-    relative_width, interval_score, total_variation
-        Means.
     interval_score_to_hazard
         Mean interval score over that of the hazard model on the rows that both forecast; below 1 is better. None
         where there is no such row.
@@ -137,20 +83,16 @@ class ScoreSummary:
         Means over logs and splits; None for "advised" and for single kinds.
     """
 
+    columns: ClassVar[tuple[str, ...]] = (
+        *("source", "model", "kind", "forecasts", "refused", "median_abs_error", "worst_abs_error", "sampling_floor"),
+        *("sampling_floor_95", "coverage", "relative_width", "interval_score", "interval_score_to_hazard"),
+        *("total_variation", "rank_correlation", "regret"),
+    )
+
     source: str
     model: str
     kind: str
-    forecasts: int
-    refused: int
-    median_abs_error: float | None
-    worst_abs_error: float | None
-    sampling_floor: float | None
-    sampling_floor_95: float | None
-    coverage: float | None
-    relative_width: float | None
-    interval_score: float | None
     interval_score_to_hazard: float | None
-    total_variation: float | None
     rank_correlation: float | None
     regret: float | None
 
@@ -204,10 +146,6 @@ def _by_kind(
 def _summary(
     source: str, model: str, kind: str, rows: list[ScoreRow], hazard: dict[Any, ScoreRow], whole: bool
 ) -> ScoreSummary:
-    errors = _known(abs(row.relative_error) if row.relative_error is not None else None for row in rows)
-    floors = _known(row.sampling_floor for row in rows if row.forecast is not None)
-    floors_95 = _known(row.sampling_floor_95 for row in rows if row.forecast is not None)
-    inside = [row.inside for row in rows if row.inside is not None]
     # One split's ranking stands on each of its rows.
     splits = {(row.log, row.seed): row for row in rows}.values() if whole else ()
     pairs = [
@@ -219,29 +157,11 @@ def _summary(
     ]
     own, others = sum(first for first, _ in pairs), sum(second for _, second in pairs)
     return ScoreSummary(
+        **vars(sum_up(rows)),
         source=source,
         model=model,
         kind=kind,
-        forecasts=len(errors),
-        refused=len(rows) - len(errors),
-        median_abs_error=float(np.median(errors)) if errors else None,
-        worst_abs_error=max(errors, default=None),
-        sampling_floor=float(np.median(floors)) if floors else None,
-        sampling_floor_95=max(floors_95, default=None),
-        coverage=sum(inside) / len(inside) if inside else None,
-        relative_width=_mean(row.relative_width for row in rows),
-        interval_score=_mean(row.interval_score for row in rows),
         interval_score_to_hazard=own / others if others else None,
-        total_variation=_mean(row.total_variation for row in rows),
-        rank_correlation=_mean(row.rank_correlation for row in splits),
-        regret=_mean(row.regret for row in splits),
+        rank_correlation=mean(row.rank_correlation for row in splits),
+        regret=mean(row.regret for row in splits),
     )
-
-
-def _known(values: Iterable[float | None]) -> list[float]:
-    return [value for value in values if value is not None]
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    known = _known(values)
-    return float(np.mean(known)) if known else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,19 +10,13 @@ import numpy as np
 
 from gumiho_simulator.forecasting.expected import expected_tau
 from gumiho_simulator.forecasting.fitting import fit
-from gumiho_simulator.forecasting.forecasts import CONVENTION, Forecast, forecast
+from gumiho_simulator.forecasting.forecasts import Forecast, forecast
+from gumiho_simulator.forecasting.holdout import Split, hold_out, sampling_errors
+from gumiho_simulator.forecasting.judged import JudgedForecast, judge
 from gumiho_simulator.forecasting.published import forecast_points, published_sweeps, ratio_points
-from gumiho_simulator.forecasting.validation import sampling_errors
 from gumiho_simulator.replaying.as_trace import replay_trace
 from gumiho_simulator.scoreboard.rows import CHAIN, DYNAMIC, PUBLISHED, REPLAY, SAME, STATIC, TRACE, ScoreRow
-from gumiho_simulator.scoreboard.transfers import (
-    TransferRow,
-    TransferSummary,
-    hold_out,
-    score_transfers,
-    transfer_row,
-    transfer_summary,
-)
+from gumiho_simulator.scoreboard.transfers import TransferValidation, ranking, score_transfers
 from gumiho_theory import ChainStructure, EveryPositionLog, InputError, StaticTree, Structure, Trace, rank_rates
 
 FIT_LENGTH = 3
@@ -61,13 +55,12 @@ def score_log(name: str, log: EveryPositionLog, seed: int) -> tuple[list[ScoreRo
         raise InputError("log", "no draft position", "at least one")
     length = min(FIT_LENGTH, log.depth)
     source = str(ChainStructure(length))
-    held = hold_out(log, HOLDOUT, seed)
     chain = replay_trace(log, source)
-    fit_prompts = [prompt for prompt in chain.prompts if prompt not in held]
+    split = hold_out(chain, HOLDOUT, seed)
     structures: list[Structure] = [ChainStructure(n) for n in sorted({*LENGTHS, length}) if n <= log.depth]
     notes: list[str] = []
     try:
-        rates = rank_rates(chain.select(fit_prompts)).rates
+        rates = rank_rates(chain.select(split.fit)).rates
         structures += [StaticTree.best(rates, nodes) for nodes in TREES]
     except InputError as error:
         notes.append(f"no static tree by ranks: {error}")
@@ -78,15 +71,9 @@ def score_log(name: str, log: EveryPositionLog, seed: int) -> tuple[list[ScoreRo
             made[str(one)] = replay_trace(log, one)
         except InputError as error:
             notes.append(f"{one} left out: {error}")
-    scored = score_transfers(made, source, HOLDOUT, seed)
-    facts = {"source": REPLAY, "log": name, "seed": seed}
-    sizes = {"fit_prompts": len(scored.fit_prompts), "holdout_prompts": len(scored.holdout_prompts)}
-    rows: list[ScoreRow] = []
-    for summary in scored.summaries:
-        own = [row for row in scored.rows if row.model == summary.model]
-        rows += _score_rows(own, summary, source, facts | sizes | {"fitted_on": source})
-    rows += _replayed(made, scored.fit_prompts, scored.holdout_prompts, seed, facts | sizes)
-    return rows, notes
+    facts = {"source": REPLAY, "log": name, "seed": seed} | _sizes(split)
+    rows = _transferred(score_transfers(made, source, HOLDOUT, seed), facts)
+    return [*rows, *_replayed(made, split, seed, facts)], notes
 
 
 def score_traces(name: str, traces: Mapping[str, Trace], seed: int) -> tuple[list[ScoreRow], list[str]]:
@@ -114,17 +101,13 @@ def score_traces(name: str, traces: Mapping[str, Trace], seed: int) -> tuple[lis
         Too few prompts, or structures that contradict the drafts.
     """
     source = next(iter(traces))
-    scored = score_transfers(traces, source, HOLDOUT, seed)
-    facts = {"source": TRACE, "log": name, "seed": seed}
-    facts |= {"fit_prompts": len(scored.fit_prompts), "holdout_prompts": len(scored.holdout_prompts)}
-    rows: list[ScoreRow] = []
-    for summary in scored.summaries:
-        own = [row for row in scored.rows if row.model == summary.model]
-        rows += _score_rows(own, summary, source, facts | {"fitted_on": source})
+    split = hold_out(traces[source], HOLDOUT, seed)
+    facts = {"source": TRACE, "log": name, "seed": seed} | _sizes(split)
+    rows = _transferred(score_transfers(traces, source, HOLDOUT, seed), facts)
     for structure, trace in traces.items():
-        promised = _promised(structure, trace, scored.fit_prompts, scored.holdout_prompts, seed)
+        promised = _promised(structure, trace, split, seed)
         if promised is not None:
-            rows.append(_score_row(promised, DYNAMIC, facts | {"fitted_on": f"scores of {structure}"}))
+            rows.append(ScoreRow.of(promised, kind=DYNAMIC, fitted_on=f"scores of {structure}", **facts))
     return rows, []
 
 
@@ -145,58 +128,57 @@ def score_published() -> list[ScoreRow]:
             continue
         others = [other for key, other in sweeps.items() if key != name]
         lengths = f"lengths {', '.join(map(str, known))}"
-        facts = {"source": PUBLISHED, "log": name, "seed": None, "fitted_on": lengths}
-        facts |= dict.fromkeys(("fit_prompts", "holdout_prompts", "rank_correlation", "regret"))
+        facts = {"source": PUBLISHED, "log": name, "fitted_on": lengths, "kind": CHAIN}
         for made in (forecast_points(known, beyond, others), ratio_points(known, beyond)):
             for length, one in zip(beyond, made, strict=True):
-                rows.append(ScoreRow.of(transfer_row(one, curve[length], None), kind=CHAIN, **facts))
+                rows.append(ScoreRow.of(judge(one, curve[length], None), **facts))
     return rows
 
 
-def _replayed(
-    made: Mapping[str, Trace], fit_prompts: Sequence[str], holdout: Sequence[str], seed: int, facts: dict[str, Any]
-) -> list[ScoreRow]:
+def _sizes(split: Split) -> dict[str, int]:
+    return {"fit_prompts": len(split.fit), "holdout_prompts": len(split.held)}
+
+
+def _transferred(scored: TransferValidation, facts: dict[str, Any]) -> list[ScoreRow]:
+    """Take the rows of every model with the ranking of its structures."""
+    source, rows = scored.fit_structure, []
+    ranked = {one.model: {"rank_correlation": one.rank_correlation, "regret": one.regret} for one in scored.summaries}
+    for row in scored.rows:
+        kind = SAME if row.structure == source else _kind(row.structure)
+        rows.append(ScoreRow.of(row, kind=kind, fitted_on=source, **ranked[row.model], **facts))
+    return rows
+
+
+def _replayed(made: Mapping[str, Trace], split: Split, seed: int, facts: dict[str, Any]) -> list[ScoreRow]:
     """Forecast each structure by replaying it on the fitted prompts: its own rates there."""
-    rows, tests = [], {}
+    rows = []
     for structure, trace in made.items():
-        train, tests[structure] = trace.select(fit_prompts), trace.select(holdout)
+        train, test = trace.select(split.fit), trace.select(split.held)
         # As its own structure, so that any kind of it is forecast from its rates by depth.
-        (one,) = forecast(fit(train, "hazard"), [structure], len(holdout), seed)
-        floor = sampling_errors(tests[structure], np.random.default_rng(seed))
-        rows.append(transfer_row(replace(one, model="replay"), tests[structure], floor))
-    summary = transfer_summary("replay", rows, "", {})
-    return _score_rows(rows, summary, "", facts | {"fitted_on": "every position, the structure replayed"})
-
-
-def _score_rows(
-    rows: Sequence[TransferRow], summary: TransferSummary, source: str, facts: dict[str, Any]
-) -> list[ScoreRow]:
-    ranked = {"rank_correlation": summary.rank_correlation, "regret": summary.regret}
-    return [_score_row(row, SAME if row.structure == source else _kind(row.structure), facts | ranked) for row in rows]
-
-
-def _score_row(row: TransferRow, kind: str, facts: dict[str, Any]) -> ScoreRow:
-    return ScoreRow.of(row, kind=kind, **({"rank_correlation": None, "regret": None} | facts))
+        (one,) = forecast(fit(train, "hazard"), [structure], len(split.held), seed)
+        floor = sampling_errors(test, np.random.default_rng(seed))
+        rows.append(judge(replace(one, model="replay"), test, floor))
+    correlation, regret = ranking(rows, {})
+    facts |= {"fitted_on": "every position, the structure replayed", "rank_correlation": correlation, "regret": regret}
+    return [ScoreRow.of(row, kind=_kind(row.structure), **facts) for row in rows]
 
 
 def _kind(structure: str) -> str:
     return {"chain": CHAIN, "static": STATIC}.get(structure.partition(":")[0], DYNAMIC)
 
 
-def _promised(
-    structure: str, trace: Trace, fit_prompts: Sequence[str], holdout: Sequence[str], seed: int
-) -> TransferRow | None:
+def _promised(structure: str, trace: Trace, split: Split, seed: int) -> JudgedForecast | None:
     """Score what the held-out prompts' trees expected of themselves; the limits are the error on the other prompts."""
     generator, floors = np.random.default_rng(seed).spawn(2)
-    test = trace.select(holdout)
-    before = expected_tau(trace.select(fit_prompts), generator)
+    test = trace.select(split.held)
+    before = expected_tau(trace.select(split.fit), generator)
     promised = expected_tau(test, generator)
     if before is None or promised is None:
         return None
     lo = hi = None
     if before.lo is not None and before.hi is not None:
         error = before.expected - before.measured
-        scale = float(np.sqrt(len(fit_prompts) / len(holdout)))
+        scale = float(np.sqrt(len(split.fit) / len(split.held)))
         # Calibrated scores err by nothing on average; how far they stray is what the other prompts show.
         lo = max(1.0, promised.expected - scale * (before.hi - error))
         hi = promised.expected + scale * (error - before.lo)
@@ -209,11 +191,8 @@ def _promised(
         hi=hi,
         supported=calibrated,
         note="" if calibrated else "draft scores as they are, not calibrated",
-        pmf=None,
-        survival=None,
-        convention=CONVENTION,
-        n_prompts=len(fit_prompts),
-        new_prompts=len(holdout),
+        n_prompts=len(split.fit),
+        new_prompts=len(split.held),
         seed=seed,
     )
-    return transfer_row(one, test, sampling_errors(test, floors))
+    return judge(one, test, sampling_errors(test, floors))

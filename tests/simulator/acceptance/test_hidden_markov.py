@@ -29,14 +29,14 @@ def model(drafted: dict[int, Trace]) -> HiddenMarkovModel:
 def test_at_the_logged_length_the_rates_are_the_measured_ones(
     drafted: dict[int, Trace], model: HiddenMarkovModel
 ) -> None:
-    hazard = HazardModel(drafted[3].counts_by_prompt())
+    hazard = HazardModel(Observations(drafted[3].counts_by_prompt()))
     np.testing.assert_allclose(model.conditional(3), hazard.conditional(3), rtol=1e-12)
 
 
 def test_other_lengths_on_the_same_texts_are_forecast_within_one_percent_and_better_than_by_rates_alone(
     drafted: dict[int, Trace], model: HiddenMarkovModel
 ) -> None:
-    hazard = HazardModel(drafted[3].counts_by_prompt())
+    hazard = HazardModel(Observations(drafted[3].counts_by_prompt()))
     for length in (1, 2, 5, 7):
         measured = drafted[length].tau()
         assert float(tau(model.conditional(length))) == pytest.approx(measured, rel=0.015)
@@ -64,7 +64,7 @@ def test_a_text_that_alternates_does_not_drive_the_fit_astray() -> None:
             at += accepted + 1
         outputs.append(lengths)
     trace = trace_of(outputs, 5)
-    hazard = HazardModel(trace.counts_by_prompt())
+    hazard = HazardModel(Observations(trace.counts_by_prompt()))
     model = fit(trace, "hmm").model
     for length in (1, 2, 4, 8):
         plain = np.append(hazard.conditional(5), np.repeat(hazard.conditional(5)[-1:], 3))[:length]

@@ -54,7 +54,7 @@ def test_the_spread_of_prompts_is_found_and_none_is_nearly_none() -> None:
 
 def test_hard_prompts_take_more_cycles_at_longer_drafts() -> None:
     model = MixtureModel.fit(Observations.of(drafted(100, 3, 0.8)))
-    hazard = HazardModel(model.counts)
+    hazard = HazardModel(Observations(model.counts))
     np.testing.assert_allclose(model.conditional(3), hazard.conditional(3), rtol=1e-12)
     # Short drafts go easier on the hard prompts' share of all cycles than the logged ones did.
     assert model.conditional(1)[0] > hazard.conditional(1)[0] + 0.005

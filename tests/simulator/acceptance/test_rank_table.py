@@ -76,7 +76,7 @@ def test_a_static_tree_s_measured_tau_lies_inside_the_interval_of_a_chain_s_log(
 
 
 def test_a_chain_is_the_tree_of_first_candidates(fitted: FitResult) -> None:
-    hazard = HazardModel(fitted.model.counts)
+    hazard = HazardModel(Observations(fitted.model.counts))
     np.testing.assert_allclose(fitted.model.conditional(3), hazard.conditional(3), atol=0.005)
     tree = fit(drafted(PATHS), "rank")
     made = forecast(tree, ["chain:2", str(StaticTree(PATHS))])

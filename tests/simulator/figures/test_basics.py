@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from gumiho_simulator.figures.basics import plot_cycle_time, plot_length_distribution, plot_rates
 from gumiho_simulator.figures.trees import kept_nodes, plot_draft_tree, token_text, tree_figure_size
 from gumiho_simulator.forecasting.intervals import Interval, pmf_intervals, rate_intervals
-from gumiho_simulator.forecasting.validation import lengths_by_prompt
+from gumiho_simulator.forecasting.judged import lengths_by_prompt
 from gumiho_theory import DraftTree, InputError, Trace
 
 

@@ -38,7 +38,7 @@ def test_the_limits_tell_a_calibrated_promise_from_another(traces: MakeTrace, bi
     trace = traces(rng, prompts=40)
     promise = np.maximum(trace.accepted + rng.normal(bias, 0.5, trace.n_cycles), 0)
     promise += bias - (promise - trace.accepted).mean()  # what cutting at 0 added
-    values = summarize(promising(trace, np.maximum(promise, 0)))
+    values = summarize(promising(trace, np.maximum(promise, 0))).to_json()
     low, high = values["expected_tau_error_ci"]
     assert low < values["expected_tau_error"] < high
     assert (low <= 0 <= high) == (bias == 0.0)
@@ -47,6 +47,6 @@ def test_the_limits_tell_a_calibrated_promise_from_another(traces: MakeTrace, bi
 
 def test_traces_without_promises_and_single_prompts_have_none(traces: MakeTrace) -> None:
     trace = traces(np.random.default_rng(0), prompts=1)
-    assert summarize(trace)["expected_tau"] is None and summarize(trace)["expected_tau_error_ci"] is None
+    assert summarize(trace).expected_tau is None and summarize(trace).expected_tau_error_ci is None
     alone = summarize(promising(trace, np.ones(trace.n_cycles)))
-    assert alone["expected_tau"] == 2.0 and alone["expected_tau_error_ci"] is None
+    assert alone.expected_tau == 2.0 and alone.expected_tau_error_ci is None

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from gumiho_simulator import fit, forecast, validate
-from gumiho_simulator.forecasting.validation import lengths_by_prompt, sampling_errors, split_prompts
 from gumiho_theory import InputError, Trace
 
 MakeTrace = Callable[..., Trace]
@@ -38,42 +34,9 @@ def test_errors_are_summed_up_over_the_rows(trace: Trace) -> None:
     assert done.coverage == np.mean([row.inside for row in done.rows])
 
 
-@settings(max_examples=40)
-@given(st.lists(st.integers(1, 9), min_size=1, max_size=6), st.floats(0.05, 0.95), st.integers(0, 2**32))
-def test_the_split_gives_each_task_and_the_whole_their_share(sizes: list[int], holdout: float, seed: int) -> None:
-    rows = [
-        {
-            "prompt_id": f"{task}-{i}",
-            "task": f"task {task}",
-            "turn": 0,
-            "cycle": 0,
-            "position": 0,
-            "drafted": 1,
-            "nodes": 2,
-            "accepted": 0,
-            "committed": 1,
-        }
-        for task, size in enumerate(sizes)
-        for i in range(size)
-    ]
-    held = split_prompts(Trace.from_rows(rows), holdout, np.random.default_rng(seed))
-    by_task = Counter(int(prompt.partition("-")[0]) for prompt in held)
-    for task, size in enumerate(sizes):
-        assert abs(by_task[task] - size * holdout) < 1.0 + 1e-9
-    assert abs(len(held) - sum(sizes) * holdout) <= 0.5 + 1e-9
-
-
 def test_splits_differ_by_seed_and_repeat_by_seed(trace: Trace) -> None:
     assert validate(trace, seed=1).holdout_prompts == validate(trace, seed=1).holdout_prompts
     assert validate(trace, seed=1).holdout_prompts != validate(trace, seed=2).holdout_prompts
-
-
-@pytest.mark.slow
-def test_a_handful_of_prompts_has_no_sampling_floor_rather_than_one_of_zero(traces: MakeTrace) -> None:
-    trace = traces(np.random.default_rng(0), prompts=6)
-    few, enough = trace.select(trace.prompts[:4]), trace.select(trace.prompts[:5])
-    assert sampling_errors(few, np.random.default_rng(0)) is None
-    assert np.median(sampling_errors(enough, np.random.default_rng(0))) > 0
 
 
 def test_the_sampling_floor_is_the_median_error_of_the_truth_itself(traces: MakeTrace) -> None:
@@ -83,12 +46,6 @@ def test_the_sampling_floor_is_the_median_error_of_the_truth_itself(traces: Make
     floors = [validate(traces(rng, prompts=64), seed=seed).sampling_floor for seed in range(3)]
     # Medians of 60 errors and of 3 floors: within half as much again of one another.
     assert float(np.median(floors)) == pytest.approx(float(np.median(errors)), rel=0.5)  # type: ignore[arg-type]
-
-
-def test_measured_lengths_come_from_complete_cycles_alone(trace: Trace) -> None:
-    table = lengths_by_prompt(trace, 7)
-    assert table.sum() == trace.complete.sum()
-    assert 1 + (table @ np.arange(8)).sum() / table.sum() == pytest.approx(trace.tau())
 
 
 def test_a_trace_without_a_structure_counts_as_a_chain(traces: MakeTrace) -> None:

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from drafted_text import draft_texts, draw_texts, log_texts
 from gumiho_simulator.commands.assemble import register
 from gumiho_simulator.figures.scoreboard import plot_errors, plot_forecasts, shown_rows
+from gumiho_simulator.forecasting.holdout import hold_out
 from gumiho_simulator.forecasting.published import published_sweeps
 from gumiho_simulator.replaying.as_trace import replay_trace
 from gumiho_simulator.scoreboard import sources as module
@@ -24,7 +25,6 @@ from gumiho_simulator.scoreboard.board import Scoreboard, scoreboard
 from gumiho_simulator.scoreboard.files import read_logs, write_scoreboard
 from gumiho_simulator.scoreboard.rows import ADVISED, ScoreRow, summarise
 from gumiho_simulator.scoreboard.sources import score_log, score_published
-from gumiho_simulator.scoreboard.transfers import hold_out
 from gumiho_theory import EveryPositionLog, InputError, StaticTree, Structure, Trace, rank_rates
 
 TREE = "tree:total=9,top_k=2,depth=3,mlp_topk=4"
@@ -51,7 +51,7 @@ def test_what_is_measured_is_a_replay_of_prompts_that_no_model_was_fitted_to(
     log: EveryPositionLog, scored: tuple[list[ScoreRow], list[str]]
 ) -> None:
     rows, _ = scored
-    held = hold_out(log, 0.5, 0)
+    held = hold_out(log, 0.5, 0).held
     assert len(held) == rows[0].holdout_prompts == rows[0].fit_prompts == 20
     for row in rows:
         assert row.measured == replay_trace(log, row.structure).select(held).tau()
@@ -64,7 +64,7 @@ def test_every_model_is_asked_for_other_chains_two_static_trees_and_the_dynamic_
     rows, notes = scored
     models = ["hazard", "geometric", "mixture", "hmm", "rank", "replay"]
     assert list(dict.fromkeys(row.model for row in rows)) == models
-    train = [prompt for prompt in log.prompts if prompt not in hold_out(log, 0.5, 0)]
+    train = [prompt for prompt in log.prompts if prompt not in hold_out(log, 0.5, 0).held]
     rates = rank_rates(replay_trace(log, "chain:3").select(train)).rates
     trees = [str(StaticTree.best(rates, nodes)) for nodes in (8, 20)]
     for model in models:
@@ -134,12 +134,31 @@ def score_rows(draw: st.DrawFn) -> list[ScoreRow]:
     for number in range(draw(st.integers(1, 12))):
         model, kind = draw(st.sampled_from(["hazard", "hmm", "rank", "replay"])), draw(st.sampled_from(list(ADVISED)))
         error = draw(st.none() | st.floats(-0.2, 0.2))
-        score = None if error is None else draw(st.none() | st.floats(0.1, 2))
-        inside = None if score is None else draw(st.booleans())
-        facts = ("replay", f"log {number % 2}", number, model, "chain:3", f"s{number % 3}", kind, 2.0)
         made = None if error is None else 2 * (1 + error)
-        rest = (None, None, error, 0.01, 0.03, inside, score, None, None, 0.5, 0.1, True, "", 4, 4)
-        rows.append(ScoreRow(*facts, made, *rest))
+        width = None if made is None else draw(st.none() | st.floats(0.01, 1))
+        row = ScoreRow(
+            source="replay",
+            log=f"log {number % 2}",
+            seed=number,
+            model=model,
+            fitted_on="chain:3",
+            structure=f"s{number % 3}",
+            kind=kind,
+            measured=2.0,
+            predicted=made,
+            lo=None if made is None or width is None else made - width,
+            hi=None if made is None or width is None else made + width,
+            sampling_floor=0.01,
+            sampling_floor_95=0.03,
+            total_variation=None,
+            rank_correlation=0.5,
+            regret=0.1,
+            supported=True,
+            note="",
+            fit_prompts=4,
+            holdout_prompts=4,
+        )
+        rows.append(row)
     return rows
 
 
@@ -182,7 +201,7 @@ def test_promises_of_calibrated_scores_are_judged_on_the_held_out_prompts(traces
     board = scoreboard({}, {"tree": tree}, (0,), published=False)
     (row,) = (row for row in board.rows if row.model == "scores")
     assert row.forecast == pytest.approx(1 + plain.accepted.mean())
-    assert row.measured == tree.select(hold_out(tree, 0.5, 0)).tau()
+    assert row.measured == tree.select(hold_out(tree, 0.5, 0).held).tau()
     assert row.inside and row.supported and row.fitted_on == f"scores of {TREE}"
     raw = replace(tree, provenance=facts | {"calibrated": False})
     (row,) = (row for row in scoreboard({}, {"tree": raw}, (0,), published=False).rows if row.model == "scores")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from gumiho_theory.drafts.structure import StaticTree, Structure
 from gumiho_theory.errors import InputError
 from gumiho_theory.logs.columns import EVERY_POSITION_SCHEMA
 from gumiho_theory.logs.rows import RowLog
-from gumiho_theory.logs.schema import RowSchema, check_unit_interval, reject
+from gumiho_theory.logs.schema import check_unit_interval, reject
 from gumiho_theory.rates import MAX_DEPTH
 from gumiho_theory.types import FloatArray, IntArray, ObjectArray
 
@@ -96,8 +96,8 @@ class EveryPositionLog(RowLog):
     provenance: dict[str, Any]
     missing: tuple[str, ...] = ()
 
-    schema: ClassVar[RowSchema] = EVERY_POSITION_SCHEMA
-    row: ClassVar[str] = "row"
+    schema = EVERY_POSITION_SCHEMA
+    row = "row"
 
     def __post_init__(self) -> None:
         self._take()

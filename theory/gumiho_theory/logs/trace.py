@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from gumiho_theory.errors import InputError
 from gumiho_theory.logs.columns import TRACE_SCHEMA
 from gumiho_theory.logs.counts import AcceptanceCounts
 from gumiho_theory.logs.rows import RowLog
-from gumiho_theory.logs.schema import RowSchema, check_unit_interval, group_codes, reject
+from gumiho_theory.logs.schema import check_unit_interval, group_codes, reject
 from gumiho_theory.types import BoolArray, FloatArray, IntArray, ObjectArray
 
 
@@ -89,8 +89,8 @@ class Trace(RowLog):
     provenance: dict[str, Any] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
 
-    schema: ClassVar[RowSchema] = TRACE_SCHEMA
-    row: ClassVar[str] = "cycle"
+    schema = TRACE_SCHEMA
+    row = "cycle"
 
     def __post_init__(self) -> None:
         self._take()

@@ -103,7 +103,8 @@ def _pass(
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Run forwards and backwards: log-likelihoods [Q], before and after [T, Q, N], derivative of the start [Q, N].
 
-    `before` is the state's law given the past; `after` the likelihood of the future relative to its own given the past.
+    `before` is the state's distribution given the past; `after` the likelihood of the future relative to its own given
+    the past.
     """
     pieces, steps = codes.shape
     lengths = (codes < len(matrices)).sum(axis=1)

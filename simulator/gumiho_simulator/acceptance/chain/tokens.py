@@ -102,7 +102,7 @@ class TokenChain:
             yield np.concatenate([both, blank], axis=-1), np.concatenate([blank, left], axis=-1)
 
     def start(self) -> AnyArray:
-        """Return the state's law [..., N] at an output's first token."""
+        """Return the state's distribution [..., N] at an output's first token."""
         _, stationary = self.difficulties()
         right, _ = self.rates(1)
         return np.concatenate([stationary * right, stationary * (1 - right)], axis=-1)
@@ -121,7 +121,7 @@ class TokenChain:
         return made
 
     def cycle_starts(self, length: int, shifts: AnyArray | None = None) -> AnyArray:
-        """Return the stationary law [..., N] of the state in which the cycles of chain:`length` begin."""
+        """Return the stationary distribution [..., N] of the state in which the cycles of chain:`length` begin."""
         n = 2 * self.states
         accepted: AnyArray = np.broadcast_to(np.eye(n), (*self.theta.shape[:-1], n, n))
         restart: AnyArray = np.zeros_like(accepted)
@@ -133,8 +133,8 @@ class TokenChain:
         balance[..., -1, :] = 1.0
         target = np.zeros((*balance.shape[:-1], 1))
         target[..., -1, 0] = 1.0
-        law: AnyArray = np.linalg.solve(balance, target)
-        return law[..., 0]
+        starts: AnyArray = np.linalg.solve(balance, target)
+        return starts[..., 0]
 
     def chain_rates(self, length: int, shifts: AnyArray | None = None, starts: AnyArray | None = None) -> FloatArray:
         """Return the conditional rates [..., length] of chain:`length`, pooled over its cycles.
@@ -146,7 +146,7 @@ class TokenChain:
         shifts : array [..., length + 1], optional
             Added to the logits by depth; the last stands for the target's own token behind a full draft.
         starts : array [..., N], optional
-            Law of the state in which cycles begin; by default the draft's own stationary one.
+            Distribution of the state in which cycles begin; by default the draft's own stationary one.
         """
         state = self.cycle_starts(length, shifts) if starts is None else starts
         rates = []

@@ -1,6 +1,8 @@
-"""What both models ask of the counts."""
+"""Counts by prompt and draft position, and the Kaplan-Meier estimate of the accepted length that they give."""
 
 from __future__ import annotations
+
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,6 +10,63 @@ from numpy.typing import NDArray
 from gumiho_theory import AcceptanceCounts, InputError
 
 FloatArray = NDArray[np.float64]
+
+
+class KaplanMeier:
+    """Conditional rates estimated one position at a time: accepted / at risk, pooled over cycles.
+
+    L is a discrete survival time and 1 - p_i its hazard; a cycle cut short (end of the text, end of the context) stays
+    at risk up to the cut. The product of the rates is the Kaplan-Meier survival (Kaplan and Meier, 1958).
+
+    Parameters
+    ----------
+    counts
+        Cycles at risk and accepted, by prompt and position.
+
+    Raises
+    ------
+    InputError
+        The counts lack positions, or no cycle was ever at risk.
+    """
+
+    def __init__(self, counts: AcceptanceCounts) -> None:
+        self.at_risk, self.accepted = positions(counts)
+
+    @cached_property
+    def rates(self) -> FloatArray:
+        """Rates [D] of all logged positions; nan where nothing is known."""
+        rates = _ratio(self.accepted.sum(axis=0), self.at_risk.sum(axis=0))
+        # After a rate of 0 nothing is at risk, but nothing survives either: any rate gives the same distribution of L.
+        dead = np.cumsum(rates == 0.0) > 0
+        return np.where(np.isnan(rates) & dead, 0.0, rates)
+
+    @cached_property
+    def support(self) -> int:
+        """Deepest position whose survival the counts determine.
+
+        A position never reached because an earlier rate is 0 counts as determined: its survival is 0.
+        """
+        known = np.isfinite(self.rates)
+        return int(known.size if known.all() else np.argmin(known))
+
+    def refitted(self, weights: FloatArray, depth: int) -> FloatArray:
+        """Return the rates [B, depth] of prompts weighted by each row of weights [B, G]; `depth` at most `support`.
+
+        A position that no cycle of a resample reaches keeps the pooled rate.
+        """
+        rates = _ratio(weights @ self.accepted[:, :depth], weights @ self.at_risk[:, :depth])
+        filled: FloatArray = np.where(np.isnan(rates), self.rates[:depth], rates)
+        return filled
+
+    def log_likelihood(self, counts: AcceptanceCounts, smoothing: float) -> float:
+        """Return the log-likelihood (nats) of counts; `smoothing` is added to both outcomes of each rate.
+
+        0 is the fit itself, 0.5 the Krichevsky-Trofimov rule that keeps a rate off 0 and 1 when other prompts are
+        scored.
+        """
+        seen, won = self.at_risk.sum(axis=0), self.accepted.sum(axis=0)
+        at_risk, accepted = (part.sum(axis=0) for part in positions(counts))
+        return binomial_log_likelihood(at_risk, accepted, _ratio(won + smoothing, seen + 2 * smoothing))
 
 
 def positions(counts: AcceptanceCounts) -> tuple[FloatArray, FloatArray]:
@@ -57,3 +116,8 @@ def binomial_log_likelihood(at_risk: FloatArray, accepted: FloatArray, rates: Fl
         won = np.where(accepted > 0, accepted * np.log(rates), 0.0)
         lost = np.where(refused > 0, refused * np.log1p(-rates), 0.0)
     return float(won.sum() + lost.sum())
+
+
+def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
+    ratio: FloatArray = np.divide(part, whole, out=np.full(np.shape(whole), np.nan), where=whole > 0)
+    return ratio

@@ -113,7 +113,7 @@ def matched_shifts(model: HiddenMarkovModel, depth: int) -> FloatArray:
 
 
 def cycle_table(chain: TokenChain, shifts: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the law of one cycle given the state of the token before it: exact, by the chain's matrices.
+    """Return the distribution of a cycle given the state of the token before it: exact, by the chain's matrices.
 
     Parameters
     ----------
@@ -125,25 +125,25 @@ def cycle_table(chain: TokenChain, shifts: FloatArray) -> tuple[FloatArray, Floa
     Returns
     -------
     start : ndarray [N]
-        Law of the state at an output's first token.
+        Distribution of the state at an output's first token.
     table : ndarray [N, K + 1, N]
         P(L accepted, and the state of the cycle's last token | the state before); sums to 1 over the last two axes.
     """
     length = shifts.size - 1
     accepted = np.eye(2 * chain.states)
-    laws = []
+    outcomes = []
     for i, (right, wrong) in enumerate(chain.steps(length + 1, shifts)):
-        laws.append(accepted @ (wrong if i < length else right + wrong))
+        outcomes.append(accepted @ (wrong if i < length else right + wrong))
         accepted = accepted @ right
-    return np.asarray(chain.start(), dtype=np.float64), np.stack(laws, axis=1)
+    return np.asarray(chain.start(), dtype=np.float64), np.stack(outcomes, axis=1)
 
 
-def alias_tables(law: FloatArray) -> tuple[FloatArray, IntArray]:
-    """Return Walker's alias tables (1977) of discrete laws, by which a draw takes one number whatever their size.
+def alias_tables(pmf: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Return Walker's alias tables (1977) of discrete distributions: a draw takes one number whatever their size.
 
     Parameters
     ----------
-    law : ndarray [S, M]
+    pmf : ndarray [S, M]
         Probabilities, each row summing to 1.
 
     Returns
@@ -153,10 +153,10 @@ def alias_tables(law: FloatArray) -> tuple[FloatArray, IntArray]:
     others : int array [S, M]
         Outcome to take otherwise.
     """
-    rows, size = law.shape
+    rows, size = pmf.shape
     chances, others = np.ones((rows, size)), np.tile(np.arange(size), (rows, 1))
     for row in range(rows):
-        weight = np.clip(law[row], 0, None)
+        weight = np.clip(pmf[row], 0, None)
         weight = weight / weight.sum() * size
         small, large = [m for m in range(size) if weight[m] < 1], [m for m in range(size) if weight[m] >= 1]
         while small and large:

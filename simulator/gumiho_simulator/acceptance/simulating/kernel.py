@@ -25,7 +25,7 @@ def draw_in_order(
     Parameters
     ----------
     start : ndarray [N]
-        Cumulative law of the first token's state.
+        Cumulative distribution of the first token's state.
     chances : ndarray [N, M]
     others : int array [N, M]
         Alias tables of a cycle's outcome by the state before it: outcome L N + state behind it.
@@ -64,13 +64,13 @@ def draw_in_order(
 
 
 @compiled
-def draw_apart(laws: FloatArray, tokens: int, generator: np.random.Generator) -> tuple[NDArray[np.int16], IntArray]:
+def draw_apart(cdfs: FloatArray, tokens: int, generator: np.random.Generator) -> tuple[NDArray[np.int16], IntArray]:
     """Draw outputs whose cycles are independent given the output: one number a cycle.
 
     Parameters
     ----------
-    laws : ndarray [O, K + 1]
-        Cumulative law of L for each output.
+    cdfs : ndarray [O, K + 1]
+        Cumulative distribution of L for each output.
     tokens
         Tokens that each has at least.
     generator
@@ -81,7 +81,7 @@ def draw_apart(laws: FloatArray, tokens: int, generator: np.random.Generator) ->
     accepted : int16 array [C]
     starts : int array [O + 1]
     """
-    outputs, size = laws.shape
+    outputs, size = cdfs.shape
     accepted = np.empty(outputs * tokens, np.int16)
     starts = np.zeros(outputs + 1, np.int64)
     made = 0
@@ -90,7 +90,7 @@ def draw_apart(laws: FloatArray, tokens: int, generator: np.random.Generator) ->
         while written < tokens:
             luck = generator.random()
             length = 0
-            while length < size - 1 and luck >= laws[output, length]:
+            while length < size - 1 and luck >= cdfs[output, length]:
                 length += 1
             accepted[made] = length
             made += 1

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gumiho_simulator.importers.reading.base import Importer, Malformed
-from gumiho_simulator.importers.reading.entries import Entry
-from gumiho_simulator.importers.reading.tally import Tally
+from gumiho_simulator.importers.reading import Entry, Importer, Malformed, Tally
 
 _ROUNDING = 0.005  # of each share, printed with two digits at the least
 _SHARES = re.compile(r"Acceptance probs:\s*\[([^\]]*)\]")

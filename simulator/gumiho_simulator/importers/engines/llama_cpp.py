@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 
-from gumiho_simulator.importers.reading.base import Importer, Malformed, count, has
-from gumiho_simulator.importers.reading.entries import Entry
-from gumiho_simulator.importers.reading.rounded import cycles_of, half_unit, survivors
-from gumiho_simulator.importers.reading.tally import Tally
+from gumiho_simulator.importers.reading import Entry, Importer, Malformed, Tally
+from gumiho_simulator.importers.reading.base import digits, has, mean_fits
+from gumiho_simulator.importers.reading.rounded import cycles_of, half_unit
 from gumiho_theory.rates import MAX_DEPTH
 
 _REQUEST = re.compile(
@@ -24,7 +23,6 @@ _MARKS = ("draft acceptance", "#acc tokens")
 _TIMINGS = ("draft_n", "draft_n_accepted")
 _HALF_RATE = 0.0005
 _MOST_IMPLEMENTATIONS = 1_000
-_ROUNDED = 0.0051
 
 
 class LlamaCpp(Importer):
@@ -64,7 +62,7 @@ class LlamaCpp(Importer):
             raise Malformed("no line of drafting that this reader knows")
 
     def _request(self, at: int, match: re.Match[str], tally: Tally) -> None:
-        accepted, drafted = (count(int(match[key][:20]), key) for key in ("accepted", "drafted"))
+        accepted, drafted = (digits(match[key], key) for key in ("accepted", "drafted"))
         if not drafted:
             tally.nothing_drafted(at)
             return
@@ -81,14 +79,14 @@ class LlamaCpp(Importer):
         if not exact:
             tally.warn("the number of cycles is known to within rounding only", at)
         self._requests += 1
-        _count(f"request {self._requests}", cycles, accepted, rates, tally)
+        tally.rounded(f"request {self._requests}", cycles, accepted, rates, _HALF_RATE, deeper=True)
 
     def finish(self, tally: Tally) -> None:
         """Count implementations where no request could be."""
         if self._requests:
             return
         for name, (at, match) in self._statistics.items():
-            accepted = count(int(match["accepted"][:20]), "#acc tokens")
+            accepted = digits(match["accepted"], "#acc tokens")
             if match["mean"] is None:
                 if int(match["drafts"][:20]):
                     tally.cycles_unknown(at, f"{accepted} accepted tokens of {name}")
@@ -98,9 +96,9 @@ class LlamaCpp(Importer):
             # Drafts that were thrown away unverified are generated, but no cycles.
             known = (int(match[key][:20]) for key in ("calls", "drafts"))
             mean = float(match["mean"])
-            cycles = next((n for n in known if n and abs(1 + accepted / n - mean) <= _ROUNDED), 0)
+            cycles = next((n for n in known if n and mean_fits(mean, accepted, n)), 0)
             if cycles:
-                _count(name, cycles, accepted, _rates(match["rates"]), tally)
+                tally.rounded(name, cycles, accepted, _rates(match["rates"]), _HALF_RATE, deeper=True)
             else:
                 tally.bad(at, "mean and accepted tokens contradict one another")
 
@@ -110,11 +108,3 @@ def _rates(listed: str | None) -> list[float]:
         return [float(rate) for rate in (listed or "").split(",")[:MAX_DEPTH] if rate.strip()]
     except ValueError:
         raise Malformed("rates that are no numbers") from None
-
-
-def _count(name: str, cycles: int, accepted: int, rates: list[float], tally: Tally) -> None:
-    found = survivors(rates, _HALF_RATE, cycles, accepted) if rates else None
-    if found is None:
-        tally.totals(name, cycles, accepted)
-    else:
-        tally.survivors(name, cycles, found, deeper=True)

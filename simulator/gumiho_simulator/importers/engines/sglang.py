@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from gumiho_simulator.importers.reading.base import Importer, Malformed, count, find, has, histogram, number
-from gumiho_simulator.importers.reading.entries import Entry
-from gumiho_simulator.importers.reading.tally import Tally
+from gumiho_simulator.importers.reading import Entry, Importer, Malformed, Tally
+from gumiho_simulator.importers.reading.base import count, find, has, histogram, number
 
 _VERIFIED = "spec_verify_ct"
 # Newer name first.

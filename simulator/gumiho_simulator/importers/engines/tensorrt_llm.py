@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from gumiho_simulator.importers.reading.base import Importer, Malformed, count, find, has, number
-from gumiho_simulator.importers.reading.entries import Entry
-from gumiho_simulator.importers.reading.tally import Tally
+from gumiho_simulator.importers.reading import Entry, Importer, Malformed, Tally
+from gumiho_simulator.importers.reading.base import count, find, has, json_object, mean_fits, number
 
 _ITERATION, _REPORT = "specDecodingStats", "acceptance_length_percentiles"
 _CYCLES, _ACCEPTED = "numRequestsWithDraftTokens", "numAcceptedTokens"
-_ROUNDED = 0.0051
 
 
 class TensorRtLlm(Importer):
@@ -24,14 +22,13 @@ class TensorRtLlm(Importer):
 
     def add(self, entry: Entry, tally: Tally) -> None:
         """Count one iteration."""
-        if entry.value is None:
-            raise Malformed("no JSON object")
-        for one in find(entry.value, _REPORT):
+        value = json_object(entry)
+        for one in find(value, _REPORT):
             average = one[_REPORT].get("average") if isinstance(one[_REPORT], dict) else None
             mean = number(average, f"average of {_REPORT}")
             tally.cycles_unknown(entry.number, f"tau {mean:g}, bonus included")
         read = []
-        for one in find(entry.value, _CYCLES, _ACCEPTED):
+        for one in find(value, _CYCLES, _ACCEPTED):
             cycles, accepted = count(one[_CYCLES], _CYCLES), count(one[_ACCEPTED], _ACCEPTED)
             if not cycles:
                 tally.nothing_drafted(entry.number)
@@ -39,7 +36,7 @@ class TensorRtLlm(Importer):
             if "numDraftTokens" in one and accepted > count(one["numDraftTokens"], "numDraftTokens"):
                 raise Malformed(f"{accepted} accepted of {one['numDraftTokens']} drafted tokens")
             length = one.get("acceptanceLength")
-            if length is not None and abs(number(length, "acceptanceLength") - 1 - accepted / cycles) > _ROUNDED:
+            if length is not None and not mean_fits(number(length, "acceptanceLength"), accepted, cycles):
                 tally.warn("acceptanceLength contradicts the counts, which outrank it", entry.number)
             read.append((cycles, accepted))
         for cycles, accepted in read:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from gumiho_simulator.importers.reading.base import Importer, Malformed, counts
-from gumiho_simulator.importers.reading.entries import Entry
-from gumiho_simulator.importers.reading.tally import Tally
+from gumiho_simulator.importers.reading import Entry, Importer, Malformed, Tally
+from gumiho_simulator.importers.reading.base import counts
 
 _FAILED = "ERROR"  # the text of a turn that failed; its numbers repeat the turn before
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-from gumiho_simulator.importers.reading.base import Importer, Malformed, count
-from gumiho_simulator.importers.reading.entries import Entry
-from gumiho_simulator.importers.reading.tally import Tally
+from gumiho_simulator.importers.reading import Entry, Importer, Malformed, Tally
+from gumiho_simulator.importers.reading.base import digits
 
 _LENGTH = re.compile(r"accept_length \(Current/Mean\):\s*(\d+(?:\.\d+)?)\s*/")
 _TOKENS = re.compile(r"total_token:\s*(\d+)")
@@ -44,12 +43,12 @@ class GumihoLog(Importer):
         if length is None:
             raise Malformed("no accept_length before total_token")
         at, printed = length
-        tokens = count(int(match[1][:20]), "total_token")
+        tokens = digits(match[1], "total_token")
         last = round(tokens / float(printed)) if float(printed) else 0
         # A single token is one cycle's; of more, the divisor 1 may stand for one cycle or for two.
         cycles = min(last + 1, tokens) if last == 1 else last + 1
-        digits = len(printed.partition(".")[2])
-        if not last or cycles > tokens or f"{tokens / last:.{digits}f}" != printed:
+        places = len(printed.partition(".")[2])
+        if not last or cycles > tokens or f"{tokens / last:.{places}f}" != printed:
             raise Malformed(f"{tokens} tokens do not give an accepted length of {printed}")
         if cycles == 2:
             tally.warn("one cycle or two, which the log does not tell: taken as two", at)

@@ -6,9 +6,8 @@ from abc import abstractmethod
 from typing import Any, ClassVar
 
 from gumiho_simulator.importers.evaluations.answers import choice_keys, choices, failed, question
-from gumiho_simulator.importers.reading.base import Importer, Malformed, counts, lengths
-from gumiho_simulator.importers.reading.entries import Entry
-from gumiho_simulator.importers.reading.tally import Tally
+from gumiho_simulator.importers.reading import Entry, Importer, Malformed, Tally
+from gumiho_simulator.importers.reading.base import counts, lengths
 
 
 class RoundLengths(Importer):

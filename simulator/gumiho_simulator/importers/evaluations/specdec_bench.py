@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from gumiho_simulator.importers.reading.base import Importer, Malformed, find, has, histogram, number
-from gumiho_simulator.importers.reading.entries import Entry
-from gumiho_simulator.importers.reading.tally import Tally
+from gumiho_simulator.importers.reading import Entry, Importer, Tally
+from gumiho_simulator.importers.reading.base import find, has, histogram, json_object, mean_fits, number
 from gumiho_theory.rates import MAX_DEPTH
 
 # The statistics, then the profile made from them; the mean beside each.
 _HISTOGRAMS = {"Acceptance_Length_Histogram": "Average_AL", "acceptance_length_histogram": "mean_accept_length"}
 _RATES = "marginal_accept_rates"
-_ROUNDED = 0.0051
 
 
 class SpecdecBench(Importer):
@@ -31,11 +29,10 @@ class SpecdecBench(Importer):
 
     def add(self, entry: Entry, tally: Tally) -> None:
         """Count the histograms of one file."""
-        if entry.value is None:
-            raise Malformed("no JSON object")
+        value = json_object(entry)
         read: list[tuple[list[int], float | None, dict[str, Any]]] = []
         for key, mean_key in _HISTOGRAMS.items():
-            for one in find(entry.value, key):
+            for one in find(value, key):
                 cycles = histogram(one[key], key, first=1)
                 mean = None if one.get(mean_key) is None else number(one[mean_key], mean_key)
                 if sum(cycles):
@@ -43,13 +40,13 @@ class SpecdecBench(Importer):
                 else:
                     tally.nothing_drafted(entry.number)
         if not read:
-            for one in find(entry.value, _RATES, "mean_accept_length"):
+            for one in find(value, _RATES, "mean_accept_length"):
                 mean = number(one["mean_accept_length"], "mean_accept_length")
                 tally.cycles_unknown(entry.number, f"tau {mean:g}, bonus included")
         for index, (cycles, mean, one) in enumerate(read, start=1):
             name = f"run {entry.number}" + (f".{index}" if len(read) > 1 else "")
             total = sum(length * times for length, times in enumerate(cycles))
-            if mean is not None and abs(mean - 1 - total / sum(cycles)) > _ROUNDED:
+            if mean is not None and not mean_fits(mean, total, sum(cycles)):
                 tally.warn(
                     "the reported mean (over requests) differs from the histogram, which outranks it", entry.number
                 )

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from gumiho_simulator.importers.reading.base import Importer, Malformed, count, find, has
-from gumiho_simulator.importers.reading.entries import Entry
-from gumiho_simulator.importers.reading.tally import Tally
+from gumiho_simulator.importers.reading import Entry, Importer, Malformed, Tally
+from gumiho_simulator.importers.reading.base import count, find, has, json_object
 
 _KEYS = ("spec_verify_count", "output_tokens")
 
@@ -21,10 +20,8 @@ class SpecForge(Importer):
 
     def add(self, entry: Entry, tally: Tally) -> None:
         """Count the tasks of one report."""
-        if entry.value is None:
-            raise Malformed("no JSON object")
         read = []
-        for index, one in enumerate(find(entry.value, *_KEYS), start=1):
+        for index, one in enumerate(find(json_object(entry), *_KEYS), start=1):
             if not one[_KEYS[0]]:
                 tally.nothing_drafted(entry.number)
                 continue

@@ -5,10 +5,8 @@ from __future__ import annotations
 import csv
 import re
 
-from gumiho_simulator.importers.reading.base import Importer, Malformed, count, number
-from gumiho_simulator.importers.reading.entries import Entry
-from gumiho_simulator.importers.reading.rounded import survivors
-from gumiho_simulator.importers.reading.tally import Tally
+from gumiho_simulator.importers.reading import Entry, Importer, Malformed, Tally
+from gumiho_simulator.importers.reading.base import count, number
 
 _CYCLES, _DRAFTED, _ACCEPTED = "num_drafts", "num_draft_tokens", "num_accepted_tokens"
 _POSITION = re.compile(r"acceptance_at_pos_(\d{1,3})")
@@ -57,13 +55,8 @@ class Speculators(Importer):
             raise Malformed(f"{accepted} tokens accepted in {cycles} drafts of {len(found)} positions")
         rates = [_float(row, key) for _, key in found]
         name = ", ".join(row[key] for key in _NAMES if row.get(key)) or f"row {entry.number}"
-        counted = survivors(rates, _HALF, cycles, accepted) if rates else None
-        if counted is None:
-            if rates:
-                tally.warn("rates by position contradict the counts: positions left out", entry.number)
-            tally.totals(name, cycles, accepted)
-        else:
-            tally.survivors(name, cycles, counted)
+        if tally.rounded(name, cycles, accepted, rates, _HALF) is None and rates:
+            tally.warn("rates by position contradict the counts: positions left out", entry.number)
 
 
 def _cells(entry: Entry) -> list[str]:

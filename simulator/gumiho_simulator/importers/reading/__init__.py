@@ -2,7 +2,8 @@
 
 from gumiho_simulator.importers.reading.base import Importer
 from gumiho_simulator.importers.reading.entries import Entry, LogFile
+from gumiho_simulator.importers.reading.result import Reading
 from gumiho_simulator.importers.reading.several import merge
-from gumiho_simulator.importers.reading.tally import Malformed, Reading, Tally
+from gumiho_simulator.importers.reading.tally import Malformed, Tally
 
 __all__ = ["Entry", "Importer", "LogFile", "Malformed", "Reading", "Tally", "merge"]

@@ -8,8 +8,7 @@ from math import isfinite
 from typing import Any, ClassVar
 
 from gumiho_simulator.importers.reading.entries import Entry
-from gumiho_simulator.importers.reading.tally import Malformed as Malformed
-from gumiho_simulator.importers.reading.tally import Tally
+from gumiho_simulator.importers.reading.tally import Malformed, Tally
 from gumiho_theory.rates import MAX_DEPTH
 
 SHORTER = (
@@ -18,6 +17,7 @@ SHORTER = (
 )
 _NESTING = 6
 _LARGEST = 2**40  # of one count: sums of them stay far from what 64 bits hold
+_ROUNDED = 0.0051  # of a mean printed with two digits
 
 
 class Importer(ABC):
@@ -69,6 +69,23 @@ def number(value: Any, name: str) -> float:
     except OverflowError:  # an integer beyond all floats
         pass
     raise Malformed(f"{name} is {_short(value)}, not a finite number")
+
+
+def digits(text: str, name: str) -> int:
+    """Return a count that stands in a line of text as digits."""
+    return count(int(text[:20]), name)
+
+
+def mean_fits(mean: float, accepted: int, cycles: int) -> bool:
+    """Whether a reported tau is that of the counts, to within rounding to two digits."""
+    return abs(mean - 1 - accepted / cycles) <= _ROUNDED
+
+
+def json_object(entry: Entry) -> dict[str, Any]:
+    """Return the JSON object that an entry is."""
+    if entry.value is None:
+        raise Malformed("no JSON object")
+    return entry.value
 
 
 def histogram(value: Any, name: str, first: int = 0) -> list[int]:

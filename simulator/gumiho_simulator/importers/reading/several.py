@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gumiho_simulator.importers.reading.tally import Reading
+from gumiho_simulator.importers.reading.result import Reading
 from gumiho_theory import AcceptanceCounts, InputError, Trace
 from gumiho_theory.logs.columns import TRACE_SCHEMA
 from gumiho_theory.types import AnyArray

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 
 import numpy as np
 
 from gumiho_simulator.importers.reading.cycles import CycleRows
+from gumiho_simulator.importers.reading.result import Reading
+from gumiho_simulator.importers.reading.rounded import survivors
 from gumiho_theory import AcceptanceCounts, InputError, Trace
 from gumiho_theory.rates import MAX_DEPTH
 
@@ -21,29 +22,6 @@ _MERGED = f"more than {MAX_GROUPS} groups: neighbours are merged, so tau by grou
 
 class Malformed(Exception):  # noqa: N818 (a line, not a failure)
     """An entry of the format that cannot be used; its text says why."""
-
-
-@dataclass(frozen=True)
-class Reading:
-    """A log as read.
-
-    Parameters
-    ----------
-    format
-        Name of the format.
-    log
-        Cycles where the log gives every one of them, else counts. All of them are complete: no format but
-        this toolkit's own says where an output's end censors one.
-    warnings
-        What was left out, contradicted itself or had to be read one way of several; one sentence each.
-    deepest
-        Depth that drafts of unknown depth were taken for; None where every depth is known.
-    """
-
-    format: str
-    log: Trace | AcceptanceCounts
-    warnings: tuple[str, ...]
-    deepest: int | None = None
 
 
 class _Group:
@@ -130,6 +108,34 @@ class Tally:
         """
         self._cycles = None
         self._survivors(name, cycles, accepted, deeper)
+
+    def rounded(
+        self, name: str, cycles: int, accepted: int, rates: Sequence[float], half: float, deeper: bool = False
+    ) -> list[int] | None:
+        """Add cycles by rounded survival rates, and without positions where these contradict the accepted tokens.
+
+        Parameters
+        ----------
+        name, cycles, accepted
+            The group, its cycles and their accepted tokens.
+        rates : float [D]
+            P(L >= i), rounded; none where they are not printed.
+        half
+            Half a unit of the last digit printed.
+        deeper
+            See `survivors`.
+
+        Returns
+        -------
+        list of int or None
+            How many cycles accepted each position; None where there are no positions.
+        """
+        found = survivors(rates, half, cycles, accepted) if rates else None
+        if found is None:
+            self.totals(name, cycles, accepted)
+        else:
+            self.survivors(name, cycles, found, deeper)
+        return found
 
     def histogram(self, name: str, cycles: Sequence[int], depth: int | None) -> None:
         """Add cycles by accepted length L = 0, 1, ...; `depth` of their drafts, None where it is unknown."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from gumiho_simulator.importers.reading.base import SHORTER, Importer, Malformed, count, number
-from gumiho_simulator.importers.reading.entries import Entry
-from gumiho_simulator.importers.reading.rounded import survivors
-from gumiho_simulator.importers.reading.tally import Tally
+from gumiho_simulator.importers.reading import Entry, Importer, Malformed, Tally
+from gumiho_simulator.importers.reading.base import SHORTER, count, json_object, number
 from gumiho_theory.rates import MAX_DEPTH
 
 _PREFIX = "spec_decode_"
@@ -31,9 +29,7 @@ class VllmBench(Importer):
 
     def add(self, entry: Entry, tally: Tally) -> None:
         """Count one run."""
-        value = entry.value
-        if value is None:
-            raise Malformed("no JSON object")
+        value = json_object(entry)
         if not self.recognizes(entry):
             tally.warn("runs without drafting statistics: passed over", entry.number)
             return
@@ -50,13 +46,9 @@ class VllmBench(Importer):
         if not isinstance(rates, list) or len(rates) > MAX_DEPTH:
             raise Malformed(f"{_RATES} is no list of rates")
         drafted = count(value.get(f"{_PREFIX}draft_tokens", 0), f"{_PREFIX}draft_tokens")
-        accepted = survivors([number(rate, _RATES) for rate in rates], _HALF, cycles, total) if rates else None
-        name = f"run {entry.number}"
-        if accepted is None:
-            if rates:
-                tally.warn("per-position rates contradict the counts: positions left out", entry.number)
-            tally.totals(name, cycles, total)
-            return
-        if 0 < drafted < cycles * len(accepted):
+        survival = [number(rate, _RATES) for rate in rates]
+        accepted = tally.rounded(f"run {entry.number}", cycles, total, survival, _HALF)
+        if rates and accepted is None:
+            tally.warn("per-position rates contradict the counts: positions left out", entry.number)
+        elif 0 < drafted < cycles * len(rates):
             tally.warn(SHORTER, entry.number)
-        tally.survivors(name, cycles, accepted)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 
-from gumiho_simulator.importers.reading.base import SHORTER, Importer, Malformed, count
-from gumiho_simulator.importers.reading.entries import Entry
-from gumiho_simulator.importers.reading.rounded import cycles_of, half_unit, survivors
-from gumiho_simulator.importers.reading.tally import Tally
+from gumiho_simulator.importers.reading import Entry, Importer, Malformed, Tally
+from gumiho_simulator.importers.reading.base import SHORTER, digits
+from gumiho_simulator.importers.reading.rounded import cycles_of, half_unit
 from gumiho_theory.rates import MAX_DEPTH
 
 _MARK = "SpecDecoding metrics:"
@@ -42,7 +41,7 @@ class VllmLog(Importer):
         accepted, drafted = _ACCEPTED.search(text), _DRAFTED.search(text)
         if accepted is None or drafted is None:
             raise Malformed("no accepted and drafted tokens")
-        hits, drafts = count(int(accepted[1][:20]), "Accepted"), count(int(drafted[1][:20]), "Drafted")
+        hits, drafts = digits(accepted[1], "Accepted"), digits(drafted[1], "Drafted")
         if hits > drafts:
             raise Malformed(f"{hits} of {drafts} drafted tokens accepted")
         if drafts == 0:
@@ -65,9 +64,4 @@ class VllmLog(Importer):
             tally.warn("the number of cycles is known to within rounding only", entry.number)
         if rates and drafts < cycles * len(rates):
             tally.warn(SHORTER, entry.number)
-        name = f"interval {entry.number}"
-        found = survivors(rates, rate_half, cycles, hits) if rates else None
-        if found is None:
-            tally.totals(name, cycles, hits)
-        else:
-            tally.survivors(name, cycles, found)
+        tally.rounded(f"interval {entry.number}", cycles, hits, rates, rate_half)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-from gumiho_simulator.importers.reading.base import SHORTER, Importer, Malformed, count
-from gumiho_simulator.importers.reading.entries import Entry
-from gumiho_simulator.importers.reading.tally import Tally
+from gumiho_simulator.importers.reading import Entry, Importer, Malformed, Tally
+from gumiho_simulator.importers.reading.base import SHORTER, count
 from gumiho_theory.rates import MAX_DEPTH
 
 # Matched to the end of the name: num_accepted_tokens is how the per-position series begins, too, and _created

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
+from gumiho_simulator.importers.reading import Entry, Importer, Malformed, Tally
 from gumiho_simulator.importers.reading.base import (
     SHORTER,
-    Importer,
-    Malformed,
     count,
     counts,
     find,
     has,
     histogram,
+    json_object,
     length_of,
+    mean_fits,
     number,
 )
-from gumiho_simulator.importers.reading.entries import Entry
-from gumiho_simulator.importers.reading.tally import Tally
 from gumiho_theory.rates import MAX_DEPTH
 
 _HISTOGRAM, _STEPS = "acceptance_histogram", "per_step_accepted"
 _BY_LENGTH = "acceptance_histogram_by_draft_length"
-_ROUNDED = 0.0051
 
 
 class VllmRequest(Importer):
@@ -42,14 +40,13 @@ class VllmRequest(Importer):
 
     def add(self, entry: Entry, tally: Tally) -> None:
         """Count the statistics of one response (one each for several choices)."""
-        if entry.value is None:
-            raise Malformed("no JSON object")
-        found = [one for key in (_HISTOGRAM, _STEPS, "num_spec_steps") for one in find(entry.value, key)]
+        value = json_object(entry)
+        found = [one for key in (_HISTOGRAM, _STEPS, "num_spec_steps") for one in find(value, key)]
         # An object with several of the keys was found as often.
         every = list({id(one): one for one in found}.values())
         if not every:
             tally.warn("requests without statistics (drafting off, or several choices): passed over", entry.number)
-        identity = entry.value.get("id") or entry.value.get("request_id")
+        identity = value.get("id") or value.get("request_id")
         name = identity if isinstance(identity, str) else f"request {entry.number}"
         for one in every:
             try:
@@ -126,5 +123,5 @@ def _check(one: dict[str, Any], cycles: int, total: int, at: int, tally: Tally) 
         if one.get(key) is not None and one[key] != value:
             tally.warn(f"{key} contradicts the histogram or steps, which outrank it", at)
     mean = one.get("mean_acceptance_length")
-    if mean is not None and abs(number(mean, "mean_acceptance_length") - 1 - total / cycles) > _ROUNDED:
+    if mean is not None and not mean_fits(number(mean, "mean_acceptance_length"), total, cycles):
         tally.warn("the reported mean contradicts the histogram or steps, which outrank it", at)
