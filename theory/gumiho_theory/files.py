@@ -27,17 +27,8 @@ def reason(error: BaseException) -> str:
 def write_atomically(path: PathLike, write: Callable[[BinaryIO], object]) -> None:
     """Write a file through a temporary file in the same folder, then rename it into place.
 
-    Parameters
-    ----------
-    path : path-like
-        The file to write. Its folder must exist.
-    write : callable
-        Called with the open binary file.
-
-    Raises
-    ------
-    InputError
-        When the file cannot be written; a file that stood there is left as it was.
+    `path`: The file to write. Its folder must exist. `write`: Called with the open binary file. Raises InputError: When
+    the file cannot be written; a file that stood there is left as it was.
     """
     try:
         # Through a link to the file that it names: the link itself stays.
@@ -70,19 +61,9 @@ def check_output(
 ) -> None:
     """Refuse, before any work, a file that cannot be written or that is read; what is there stays.
 
-    Parameters
-    ----------
-    output : path-like
-        What is to be written.
-    inputs : iterable of path-like
-        What is read; those that do not exist are for the reader to name.
-    option, wanted : str
-        What an error about `inputs` names and wants.
-
-    Raises
-    ------
-    InputError
-        Its folder is not there or cannot be written to, it is a folder or a device, or one of the inputs.
+    `output`: What is to be written. `inputs`: What is read; those that do not exist are for the reader to name.
+    `option`, `wanted`: What an error about `inputs` names and wants. Raises InputError: Its folder is not there or
+    cannot be written to, it is a folder or a device, or one of the inputs.
     """
     try:
         target = Path(os.path.realpath(output))
@@ -103,10 +84,7 @@ def check_output(
 def check_writable(folder: PathLike) -> None:
     """Make sure that a file can be written into a folder: one comes and goes.
 
-    Raises
-    ------
-    InputError
-        It cannot.
+    Raises InputError: It cannot.
     """
     import tempfile
 
@@ -124,10 +102,7 @@ def _same(path: PathLike, target: Path) -> bool:
 def write_json(path: PathLike, value: Mapping[str, Any]) -> None:
     """Write one JSON object atomically (UTF-8, indented, no NaN or infinity).
 
-    Raises
-    ------
-    InputError
-        When the value is not finite JSON or the file cannot be written.
+    Raises InputError: When the value is not finite JSON or the file cannot be written.
     """
     text = dumps_json(str(path), value, indent=2) + "\n"
     write_atomically(path, lambda file: file.write(text.encode("utf-8")))
@@ -144,10 +119,7 @@ def dumps_json(place: str, value: Mapping[str, Any], indent: int | None = None) 
 def read_json(path: PathLike, max_bytes: int = MAX_JSON_BYTES) -> dict[str, Any]:
     """Read one JSON object from a file of at most `max_bytes` bytes.
 
-    Raises
-    ------
-    InputError
-        When the file cannot be read, is too large, is not UTF-8 JSON or is not an object.
+    Raises InputError: When the file cannot be read, is too large, is not UTF-8 JSON or is not an object.
     """
     try:
         with open(path, "rb") as file:

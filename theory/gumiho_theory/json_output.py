@@ -37,14 +37,6 @@ def plain(value: Any) -> Any:
 def dumps(value: Any) -> str:
     """Write one JSON object whose numbers are finite or null.
 
-    Parameters
-    ----------
-    value
-        Anything that `plain` understands.
-
-    Returns
-    -------
-    str
-        JSON text, one line.
+    `value`: Anything that `plain` understands. Returns JSON text, one line.
     """
     return json.dumps(plain(value), allow_nan=False, ensure_ascii=False)

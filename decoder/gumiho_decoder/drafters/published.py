@@ -30,25 +30,10 @@ FILES = ("config.json", *SERIAL_FILES, *MEDUSA_FILES, *HYDRA_FILES)
 def load_published(folder: Path, target: Target, name: str, serial_steps: int | None = None) -> nn.Module:
     """Read a published checkpoint; float32, on the CPU.
 
-    Parameters
-    ----------
-    folder : Path
-    target : Target
-        What it was trained for: shapes and rotary settings that the files do not hold are the target's.
-    name : str
-        Of the drafter, for messages.
-    serial_steps : int, optional
-        Serial positions of a Gumiho drafter, which its files do not tell: 2 as published unless given.
-
-    Returns
-    -------
-    GumihoModel, EagleModel, MedusaModel or HydraModel
-
-    Raises
-    ------
-    InputError
-        No known layout, another target's shapes, or a tensor that is missing, not expected, misshapen or not finite:
-        named with its file.
+    `target`: What it was trained for: shapes and rotary settings that the files do not hold are the target's. `name`:
+    Of the drafter, for messages. `serial_steps`: Serial positions of a Gumiho drafter, which its files do not tell: 2
+    as published unless given. Raises InputError: No known layout, another target's shapes, or a tensor that is missing,
+    not expected, misshapen or not finite: named with its file.
     """
     if weights := open_weights(folder, MEDUSA_FILES):
         return _medusa(weights, target)
@@ -68,12 +53,8 @@ def _filled(
 ) -> Any:
     """Make a model and read its tensors.
 
-    Parameters
-    ----------
-    published : callable
-        From a tensor's name in the model to its name in the file; a list where the model stacks several.
-    embeddings : tuple of str
-        Names under which the file may hold the target's frozen embedding, which is not read.
+    `published`: From a tensor's name in the model to its name in the file; a list where the model stacks several.
+    `embeddings`: Names under which the file may hold the target's frozen embedding, which is not read.
     """
     wanted: dict[str, Shape] = {}
     for name, shape in model_shapes(model_class, config).items():

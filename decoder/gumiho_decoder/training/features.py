@@ -118,10 +118,7 @@ class FeatureCache:
 
         Several processes each write their share, and wait for the others'; they need one folder.
 
-        Raises
-        ------
-        InputError
-            Too little room on the disk, or a shard that is there and is not of this cache.
+        Raises InputError: Too little room on the disk, or a shard that is there and is not of this cache.
         """
         if not self.complete:
             if rank == 0:
@@ -148,10 +145,7 @@ class FeatureCache:
     def check(self) -> None:
         """Make sure that the cache is whole.
 
-        Raises
-        ------
-        InputError
-            It was never finished, or a shard is missing, cut short, or another cache's; named.
+        Raises InputError: It was never finished, or a shard is missing, cut short, or another cache's; named.
         """
         if not self.complete:
             raise InputError(str(self.folder / "index.json"), "a cache that was never finished", "a complete one")

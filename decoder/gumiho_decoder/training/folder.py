@@ -66,11 +66,8 @@ class RunFolder:
     def begin(self, *, resume: bool) -> Result | dict[str, Any] | None:
         """Return what is there to go on from: the result of a finished run, the last checkpoint, or None.
 
-        Raises
-        ------
-        InputError
-            A run is there and is not to be resumed, or it was begun with other settings, target or data (named), or it
-            cannot be read; or nothing can be written there.
+        Raises InputError: A run is there and is not to be resumed, or it was begun with other settings, target or data
+        (named), or it cannot be read; or nothing can be written there.
         """
         check_free(self.folder, resume=resume)
         try:
@@ -168,10 +165,7 @@ class RunFolder:
 def check_free(folder: Path, *, resume: bool) -> None:
     """Make sure that a run can be written into a folder, or that the one in it is to be resumed; nothing is touched.
 
-    Raises
-    ------
-    InputError
-        A run is in it and is not to be resumed, or nothing can be written there.
+    Raises InputError: A run is in it and is not to be resumed, or nothing can be written there.
     """
     try:
         there = sorted(path.name for path in folder.iterdir() if path.name != FEATURES) if folder.is_dir() else []

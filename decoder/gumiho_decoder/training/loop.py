@@ -60,10 +60,7 @@ def run_loop(
     A resumed run takes up weights, optimizer state and step, so it ends where an uninterrupted one would; randomness
     inside `batch_loss` must depend on the step alone.
 
-    Returns
-    -------
-    float
-        Seconds trained in all, over every session.
+    Returns seconds trained in all, over every session.
     """
     rates = [[group["lr"] for group in optimizer.param_groups] for optimizer in optimizers]
     step, seconds = 0, 0.0

@@ -99,13 +99,8 @@ class HeadWeights:
 def mean_loss(terms: Sequence[Term], mask: torch.Tensor, whole: torch.Tensor | None = None) -> torch.Tensor:
     """Return the weighted sum of the terms' means.
 
-    Parameters
-    ----------
-    terms : sequence of Term
-    mask : bool Tensor, shape (batch, length)
-        Of the terms' blocks.
-    whole : bool Tensor, shape (blocks, length), optional
-        Of all blocks of a step, of which these are a part; else these are all.
+    `mask` (bool Tensor, shape (batch, length)): Of the terms' blocks. `whole` (bool Tensor, shape (blocks, length)): Of
+    all blocks of a step, of which these are a part; else these are all.
     """
     mask = _with_behind(mask)
     whole = mask if whole is None else _with_behind(whole.to(mask.device))
@@ -139,18 +134,9 @@ def feature_terms(
     Gumiho (ICML 2025), section 3: for the serial Transformer, and for every parallel head, shifted by its position and
     weighed as released (`HeadWeights`). The serial part reads the true features with noise, as released.
 
-    Parameters
-    ----------
-    regression, soft : float
-        Weights of the two.
-    noise : Tensor, shape (batch, length, H), optional
-        Added to the features that are read.
-    places : int64 Tensor, optional
-        Windows at which the parallel heads are trained; else all that have a true feature for every head.
-    detach_heads : bool
-        The parallel heads' terms give the serial part no gradient.
-    heads : HeadWeights
-        What the parallel heads weigh.
+    `regression`, `soft`: Weights of the two. `noise` (Tensor, shape (batch, length, H)): Added to the features that are
+    read. `places`: Windows at which the parallel heads are trained; else all that have a true feature for every head.
+    `detach_heads`: The parallel heads' terms give the serial part no gradient. `heads`: What the parallel heads weigh.
     """
     length = read.tokens.shape[1]
     entering = read.features if noise is None else read.features + noise.to(read.features)

@@ -47,18 +47,9 @@ _DRAFTERS = {"gumiho": GumihoDrafter, "eagle": EagleDrafter, "medusa": MedusaDra
 def new_model(target: Target, config: TrainConfig, start: Path | None = None) -> nn.Module:
     """Return weights to be trained, float32, on the device of the target's lm_head; they depend on the seed alone.
 
-    Parameters
-    ----------
-    target : Target
-    config : TrainConfig
-    start : path, optional
-        A drafter's folder, in the own format, whose weights are to be trained on, in place of new ones.
-
-    Raises
-    ------
-    InputError
-        The target's features are not what its lm_head reads, a draft model of no possible width, or a `start` of
-        another method or shape than is to be trained.
+    `start`: A drafter's folder, in the own format, whose weights are to be trained on, in place of new ones. Raises
+    InputError: The target's features are not what its lm_head reads, a draft model of no possible width, or a `start`
+    of another method or shape than is to be trained.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
@@ -150,15 +141,10 @@ class Learner(nn.Module):
     ) -> torch.Tensor:
         """Return what these blocks add to the loss of a step.
 
-        Parameters
-        ----------
-        tokens, mask : Tensor, shape (b, length)
-        features : Tensor, shape (b, length, H), or None
-            As `read_features` gives them; None: a draft model needs none.
-        whole : bool Tensor, shape (batch, length)
-            The mask of all blocks of the step.
-        step, first : int
-            The step, and the number of the first of these blocks in it: all randomness depends on these and the seed.
+        `tokens`, `mask`: Tensor, shape (b, length). `features` (Tensor, shape (b, length, H), or None): As
+        `read_features` gives them; None: a draft model needs none. `whole` (bool Tensor, shape (batch, length)): The
+        mask of all blocks of the step. `step`, `first`: The step, and the number of the first of these blocks in it:
+        all randomness depends on these and the seed.
         """
         mask = mask.to(self._target.head_device)
         return mean_loss(self._terms(tokens, mask, features, step, first), mask, whole)

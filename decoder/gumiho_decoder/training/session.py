@@ -196,10 +196,7 @@ def _optimizers(model: torch.nn.Module, config: TrainConfig) -> list[torch.optim
 def accelerator_for(config: TrainConfig, target: Target) -> Any:
     """Return the Accelerator of a run, in one process or several.
 
-    Raises
-    ------
-    InputError
-        fp16 on a CPU, a launcher that splits models, or a target that is not on this process's device.
+    Raises InputError: fp16 on a CPU, a launcher that splits models, or a target that is not on this process's device.
     """
     from accelerate import Accelerator
     from accelerate.state import AcceleratorState

@@ -63,17 +63,8 @@ def bin_by_mass(probability: FloatArray, bins: int = BINS) -> IntArray:
 
     With bins of equal number nearly all would lie where a draft's many hopeless candidates are.
 
-    Parameters
-    ----------
-    probability : float array [M]
-        Probabilities in [0, 1].
-    bins
-        Number of bins, at least 1.
-
-    Returns
-    -------
-    int array [M]
-        Bin of each, 0 to `bins` - 1, ascending with probability.
+    `probability` (float array [M]): Probabilities in [0, 1]. `bins`: Number of bins, at least 1. Returns int array [M]:
+    Bin of each, 0 to `bins` - 1, ascending with probability.
     """
     order = np.argsort(probability, kind="stable")
     sums = np.cumsum(probability[order])

@@ -114,15 +114,7 @@ def fit_temperature(candidates: Candidates) -> TemperatureMap:
     Each place is one draw from softmax(beta log q): it gives the true token where that is among the candidates, and
     otherwise any other token.
 
-    Parameters
-    ----------
-    candidates
-        At least one place.
-
-    Returns
-    -------
-    TemperatureMap
-        Beta between 0.05 and 20.
+    `candidates`: At least one place. Returns beta between 0.05 and 20.
     """
     from scipy.optimize import minimize_scalar
 
@@ -144,15 +136,7 @@ def fit_isotonic(candidates: Candidates) -> IsotonicMap:
     gets half a hit and half a miss more, so that no candidate is called impossible or certain. Draft probability 0
     is acceptance 0.
 
-    Parameters
-    ----------
-    candidates
-        At least one candidate.
-
-    Returns
-    -------
-    IsotonicMap
-        One knot a bin, at its mean draft probability, and one at 0.
+    `candidates`: At least one candidate. Returns one knot a bin, at its mean draft probability, and one at 0.
     """
     from scipy.optimize import isotonic_regression
 

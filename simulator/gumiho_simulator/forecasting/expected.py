@@ -40,19 +40,8 @@ class ExpectedTau:
 def expected_tau(trace: Trace, generator: np.random.Generator, n_resamples: int = 2000) -> ExpectedTau | None:
     """Compare the accepted lengths that a trace's dynamic trees expected with those they had.
 
-    Parameters
-    ----------
-    trace
-        A cycle trace.
-    generator
-        Source of randomness.
-    n_resamples
-        Number of resamples.
-
-    Returns
-    -------
-    ExpectedTau or None
-        None where no complete cycle has an ``expected_accepted``: chains, static trees, older traces.
+    `n_resamples`: Number of resamples. Returns None where no complete cycle has an ``expected_accepted``: chains,
+    static trees, older traces.
     """
     known = trace.complete & ~np.isnan(trace.expected_accepted)
     if not known.any():

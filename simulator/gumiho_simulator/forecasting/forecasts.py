@@ -141,21 +141,8 @@ def forecast(
 def canonical(text: str) -> str:
     """Return the canonical text of a structure.
 
-    Parameters
-    ----------
-    text
-        Text of a structure. A static tree's file is not read: its name stands for it, and the file that a
-        log names need not be at hand.
-
-    Returns
-    -------
-    str
-        Text that is equal for equal structures.
-
-    Raises
-    ------
-    InputError
-        Ill-formed text.
+    `text`: Text of a structure. A static tree's file is not read: its name stands for it, and the file that a log names
+    need not be at hand. Returns text that is equal for equal structures. Raises InputError: Ill-formed text.
     """
     return text if text.startswith("static:") else str(Structure.parse(text))
 

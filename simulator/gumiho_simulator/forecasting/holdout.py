@@ -34,24 +34,9 @@ class Split:
 def hold_out(log: Trace | EveryPositionLog, share: float, seed: int) -> Split:
     """Split the prompts of a log; the same for every use of the same log, share and seed.
 
-    Parameters
-    ----------
-    log
-        A cycle trace, or an every-position log.
-    share
-        Share of the prompts to hold out, of each task as nearly as whole prompts allow; in (0, 1).
-    seed
-        Seed of the split.
-
-    Returns
-    -------
-    Split
-        At least two prompts on either side.
-
-    Raises
-    ------
-    InputError
-        A share outside (0, 1), or too few prompts.
+    `log`: A cycle trace, or an every-position log. `share`: Share of the prompts to hold out, of each task as nearly as
+    whole prompts allow; in (0, 1). `seed`: Seed of the split. Returns at least two prompts on either side. Raises
+    InputError: A share outside (0, 1), or too few prompts.
     """
     if not 0 < share < 1:
         raise InputError("holdout", share, "a share between 0 and 1")
@@ -69,19 +54,8 @@ def hold_out(log: Trace | EveryPositionLog, share: float, seed: int) -> Split:
 def split_prompts(trace: Trace | EveryPositionLog, holdout: float, generator: np.random.Generator) -> frozenset[str]:
     """Choose the prompts to hold out, stratified by task.
 
-    Parameters
-    ----------
-    trace
-        A cycle trace, or an every-position log.
-    holdout
-        Share to hold out.
-    generator
-        Source of randomness.
-
-    Returns
-    -------
-    frozenset of str
-        Prompt ids; of each task the share rounded down or up, in all the share rounded to a whole prompt.
+    `trace`: A cycle trace, or an every-position log. `holdout`: Share to hold out. Returns prompt ids; of each task the
+    share rounded down or up, in all the share rounded to a whole prompt.
     """
     by_task: dict[str, list[str]] = {}
     for prompt, task in dict(zip(trace.prompt_id[::-1], trace.task[::-1], strict=True)).items():
@@ -98,18 +72,8 @@ def split_prompts(trace: Trace | EveryPositionLog, holdout: float, generator: np
 def sampling_errors(test: Trace, generator: np.random.Generator) -> FloatArray | None:
     """Draw absolute relative errors of tau that a perfect model would have, by resampling prompts.
 
-    Parameters
-    ----------
-    test
-        Held-out prompts.
-    generator
-        Source of randomness.
-
-    Returns
-    -------
-    ndarray or None
-        4,000 errors; None with fewer than five prompts that hold a complete cycle, which would often be drawn as they
-        are: no error at all would look likely.
+    `test`: Held-out prompts. Returns 4,000 errors; None with fewer than five prompts that hold a complete cycle, which
+    would often be drawn as they are: no error at all would look likely.
     """
     counts = test.counts_by_prompt()
     complete = counts.complete_cycles.astype(np.float64)

@@ -51,16 +51,8 @@ def small_sample_factor(prompts: float) -> float:
     The bootstrap's variance is (n - 1) / n of the unbiased one, and a variance estimated from n prompts
     calls for Student's t with n - 1 degrees of freedom instead of the normal quantile.
 
-    Parameters
-    ----------
-    prompts
-        Number of prompts, or effective number when cycles per prompt vary; at least 2 (smaller values count
-        as 2).
-
-    Returns
-    -------
-    float
-        sqrt(n / (n - 1)) t / z; 1.06 at 32 prompts, 1.22 at 10.
+    `prompts`: Number of prompts, or effective number when cycles per prompt vary; at least 2 (smaller values count as
+    2). Returns sqrt(n / (n - 1)) t / z; 1.06 at 32 prompts, 1.22 at 10.
     """
     from scipy.stats import norm, t
 
@@ -72,15 +64,8 @@ def small_sample_factor(prompts: float) -> float:
 def effective_prompts(cycles: NDArray[np.int64] | FloatArray) -> float:
     """Kish's effective number of prompts, (sum w)^2 / sum w^2, for cycles per prompt as weights.
 
-    Parameters
-    ----------
-    cycles : ndarray [G]
-        Cycles of each prompt.
-
-    Returns
-    -------
-    float
-        Between 1 and G; 0 without cycles. A few runaway outputs that hold most cycles bring it down.
+    `cycles` (ndarray [G]): Cycles of each prompt. Returns between 1 and G; 0 without cycles. A few runaway outputs that
+    hold most cycles bring it down.
     """
     weights = np.asarray(cycles, dtype=np.float64)
     square = float((weights**2).sum())
@@ -90,19 +75,9 @@ def effective_prompts(cycles: NDArray[np.int64] | FloatArray) -> float:
 def stretch(estimate: FloatArray, draws: FloatArray, factor: FloatArray | float) -> tuple[FloatArray, FloatArray]:
     """Take the percentiles of resampled values and stretch them about the estimate.
 
-    Parameters
-    ----------
-    estimate : ndarray [...]
-        The estimates.
-    draws : ndarray [..., B]
-        Resampled values; nan where a resample says nothing.
-    factor : float or ndarray [...]
-        See `small_sample_factor`.
-
-    Returns
-    -------
-    low, high : ndarray [...]
-        Limits, not clipped; nan where every draw is nan.
+    `estimate` (ndarray [...]): The estimates. `draws` (ndarray [..., B]): Resampled values; nan where a resample says
+    nothing. `factor` (float or ndarray [...]): See `small_sample_factor`. Returns low, high, ndarray [...]: Limits, not
+    clipped; nan where every draw is nan.
     """
     tail = (1 - LEVEL) / 2
     low, high = np.full(estimate.shape, np.nan), np.full(estimate.shape, np.nan)
@@ -121,23 +96,9 @@ def resample(
 ) -> FloatArray:
     """Evaluate a statistic on resampled prompts (`scipy.stats.bootstrap`).
 
-    Parameters
-    ----------
-    statistic
-        Maps prompt indices [..., n] to values of any number of statistics [S, ...].
-    prompts
-        Number of prompts to draw from, at least 2.
-    cells
-        Numbers that one resample holds in memory; sets the batch.
-    generator
-        Source of randomness.
-    n_resamples
-        Number of resamples B.
-
-    Returns
-    -------
-    ndarray [S, B]
-        One value of each statistic a resample.
+    `statistic`: Maps prompt indices [..., n] to values of any number of statistics [S, ...]. `prompts`: Number of
+    prompts to draw from, at least 2. `cells`: Numbers that one resample holds in memory; sets the batch. `n_resamples`:
+    Number of resamples B. Returns ndarray [S, B]: One value of each statistic a resample.
     """
     from scipy.stats import DegenerateDataWarning, bootstrap
 
@@ -161,17 +122,8 @@ def resample_ratios(
 ) -> FloatArray:
     """Evaluate ratios of whole numbers summed over resampled prompts.
 
-    Parameters
-    ----------
-    part, whole : ndarray [G, S]
-        Numerators and denominators of each prompt.
-    cells, generator, n_resamples
-        See `resample`.
-
-    Returns
-    -------
-    ndarray [S, B]
-        nan where a resample's denominator is 0.
+    `part`, `whole` (ndarray [G, S]): Numerators and denominators of each prompt. `cells`, `generator`, `n_resamples`:
+    See `resample`. Returns ndarray [S, B]: nan where a resample's denominator is 0.
     """
 
     def ratios(index: NDArray[np.int64]) -> FloatArray:
@@ -266,19 +218,9 @@ def ratio_interval(
 ) -> tuple[float, float] | None:
     """Prompt-clustered 95 % interval of a ratio of sums, such as mean time a cycle.
 
-    Parameters
-    ----------
-    part, whole : ndarray [G]
-        Numerator and denominator of each prompt; prompts whose denominator is 0 are left out.
-    generator, n_resamples
-        See `resample`.
-    least
-        What the ratio is at least.
-
-    Returns
-    -------
-    tuple of float or None
-        Limits, at least `least`; None with fewer than two prompts.
+    `part`, `whole` (ndarray [G]): Numerator and denominator of each prompt; prompts whose denominator is 0 are left
+    out. `generator`, `n_resamples`: See `resample`. `least`: What the ratio is at least. Returns tuple of float or
+    None: Limits, at least `least`; None with fewer than two prompts.
     """
     below = np.asarray(whole, dtype=np.float64)
     above = np.asarray(part, dtype=np.float64)[below > 0]
@@ -300,17 +242,8 @@ def ratio_interval(
 def pmf_intervals(by_prompt: FloatArray, generator: np.random.Generator, n_resamples: int = 2000) -> Interval:
     """Accepted-length distribution with prompt-clustered 95 % intervals.
 
-    Parameters
-    ----------
-    by_prompt : ndarray [G, D + 1]
-        Complete cycles of each prompt by accepted length L = 0..D; at least one cycle in all.
-    generator, n_resamples
-        See `resample`.
-
-    Returns
-    -------
-    Interval, arrays [D + 1]
-        P(L = 0..D), pooled over cycles.
+    `by_prompt` (ndarray [G, D + 1]): Complete cycles of each prompt by accepted length L = 0..D; at least one cycle in
+    all. `generator`, `n_resamples`: See `resample`. Returns Interval, arrays [D + 1]: P(L = 0..D), pooled over cycles.
     """
     by_prompt = by_prompt[by_prompt.sum(axis=1) > 0]
     pooled = by_prompt.sum(axis=0) / by_prompt.sum()

@@ -92,19 +92,9 @@ class JudgedForecast(Row):
 def judge(one: Forecast, test: Trace | float, floor: FloatArray | None) -> JudgedForecast:
     """Put a forecast beside a measurement.
 
-    Parameters
-    ----------
-    one
-        The forecast.
-    test
-        The held-out prompts' cycles, run with its structure; or tau alone (bonus included), where no more is known.
-    floor : ndarray, optional
-        Errors that a perfect model would have; see `sampling_errors`.
-
-    Raises
-    ------
-    InputError
-        The held-out prompts have no complete cycle.
+    `one`: The forecast. `test`: The held-out prompts' cycles, run with its structure; or tau alone (bonus included),
+    where no more is known. `floor`: Errors that a perfect model would have; see `sampling_errors`. Raises InputError:
+    The held-out prompts have no complete cycle.
     """
     measured = test if isinstance(test, float) else test.tau()
     if measured is None:
@@ -133,17 +123,8 @@ def judge(one: Forecast, test: Trace | float, floor: FloatArray | None) -> Judge
 def lengths_by_prompt(trace: Trace, depth: int) -> FloatArray:
     """Count complete cycles by prompt and accepted length.
 
-    Parameters
-    ----------
-    trace
-        A cycle trace.
-    depth
-        Deepest accepted length to make room for.
-
-    Returns
-    -------
-    ndarray [G, depth + 1]
-        Number of cycles with L = 0..depth, prompts in order of appearance.
+    `depth`: Deepest accepted length to make room for. Returns ndarray [G, depth + 1]: Number of cycles with L =
+    0..depth, prompts in order of appearance.
     """
     place = {prompt: index for index, prompt in enumerate(trace.prompts)}
     table = np.zeros((len(place), depth + 1))

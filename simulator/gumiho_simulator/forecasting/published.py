@@ -26,12 +26,9 @@ _POWER_RANGE = (-1.5, 2.0)
 def published_sweeps() -> Mapping[str, Mapping[int, float]]:
     """Return the published sweeps by name: source, target, drafter and setting, as far as they are given.
 
-    Returns
-    -------
-    dict of dict
-        tau (bonus included) by draft length: InferenceX (golden acceptance lengths on SPEED-Bench's coding set,
-        Apache-2.0), vLLM issue 20780, and the draft-length audit of Jella et al. (2026). Each point is a run of its
-        own, so the curves are noisy. ``data/published_curves.csv`` names the source of every point.
+    Returns dict of dict: tau (bonus included) by draft length: InferenceX (golden acceptance lengths on SPEED-Bench's
+    coding set, Apache-2.0), vLLM issue 20780, and the draft-length audit of Jella et al. (2026). Each point is a run of
+    its own, so the curves are noisy. ``data/published_curves.csv`` names the source of every point.
     """
     text = (resources.files("gumiho_simulator.forecasting") / "data" / "published_curves.csv").read_text("utf-8")
     curves: dict[str, dict[int, float]] = {}
@@ -116,17 +113,8 @@ def forecast_points(
 def ratio_points(points: Mapping[int, float], lengths: Sequence[int]) -> tuple[Forecast, ...]:
     """Forecast tau of chains beyond the points by a constant ratio of gains: the plain rule to be measured against.
 
-    Parameters
-    ----------
-    points
-        tau (bonus included) by draft length; at least one.
-    lengths
-        Draft lengths beyond the last of them.
-
-    Returns
-    -------
-    tuple of Forecast
-        Without limits; model "ratio".
+    `points`: tau (bonus included) by draft length; at least one. `lengths`: Draft lengths beyond the last of them.
+    Returns tuple of Forecast: Without limits; model "ratio".
     """
     known, values = _curve(points)
     note = f"constant ratio of gains beyond length {known[-1]}"
@@ -144,18 +132,10 @@ def _published_power(points: int) -> tuple[float, float]:
 def learnt_power(points: int, curves: Sequence[Mapping[int, float]]) -> tuple[float, float]:
     """Learn by what power of the observed share later gains fade.
 
-    Parameters
-    ----------
-    points
-        How many points a forecast starts from; three stand for all larger numbers.
-    curves
-        Sweeps, of which those with a point up to that length and two beyond are used.
-
-    Returns
-    -------
-    middle, half_width : float
-        Of the log of the power: median over the sweeps, since one odd sweep among eight would move their mean, and
-        half of the range that a further sweep's lies in (95 %, Student's t).
+    `points`: How many points a forecast starts from; three stand for all larger numbers. `curves`: Sweeps, of which
+    those with a point up to that length and two beyond are used. Returns of the log of the power: median over the
+    sweeps, since one odd sweep among eight would move their mean, and half of the range that a further sweep's lies in
+    (95 %, Student's t).
     """
     from scipy.optimize import minimize_scalar
     from scipy.stats import t

@@ -14,10 +14,7 @@ class Row:
     def to_json(self) -> dict[str, Any]:
         """Return the row as plain values.
 
-        Returns
-        -------
-        dict
-            One key a column.
+        Returns dict: One key a column.
         """
         return {name: getattr(self, name) for name in self.columns or vars(self)}
 
@@ -34,9 +31,6 @@ class Rows(tuple[AnyRow, ...]):
     def to_json(self) -> dict[str, Any]:
         """Return what the command that makes such rows prints with ``--json``.
 
-        Returns
-        -------
-        dict
-            Key rows (forecasts, of forecasts): a list of dicts.
+        Returns dict: Key rows (forecasts, of forecasts): a list of dicts.
         """
         return {self.key: [row.to_json() for row in self]}

@@ -151,20 +151,9 @@ def compare(
 def prompts_needed(difference: float, variance: float, power: float = POWER) -> int | None:
     """Return the number of prompts that tells a difference from 0 at 95 %, by normal quantiles.
 
-    Parameters
-    ----------
-    difference
-        True difference of tau.
-    variance
-        Of one prompt's contribution to it (of the difference of its two contributions where paired, else their sum),
-        at least 0.
-    power
-        Probability with which it is to be found.
-
-    Returns
-    -------
-    int or None
-        (z_0.975 + z_power)^2 variance / difference^2, rounded up, at least 2; None where the difference is 0.
+    `difference`: True difference of tau. `variance`: Of one prompt's contribution to it (of the difference of its two
+    contributions where paired, else their sum), at least 0. `power`: Probability with which it is to be found. Returns
+    (z_0.975 + z_power)^2 variance / difference^2, rounded up, at least 2; None where the difference is 0.
     """
     from scipy.stats import norm
 

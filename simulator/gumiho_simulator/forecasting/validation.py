@@ -160,26 +160,10 @@ def judge_models(
 ) -> tuple[JudgedModel, ...]:
     """Fit models to some prompts at one structure and judge their forecasts of several structures on the others.
 
-    Parameters
-    ----------
-    train
-        The prompts to fit.
-    tests
-        The other prompts' cycles by structure.
-    seed
-        Of the resampling: the intervals', and, in a stream of its own a structure, the sampling floor's.
-    models
-        Names of the models; by default all that `train` has everything for.
-
-    Returns
-    -------
-    tuple of JudgedModel
-        In the order of `models`.
-
-    Raises
-    ------
-    InputError
-        An unknown model, or a structure without a complete cycle in its test.
+    `train`: The prompts to fit. `tests`: The other prompts' cycles by structure. `seed`: Of the resampling: the
+    intervals', and, in a stream of its own a structure, the sampling floor's. `models`: Names of the models; by default
+    all that `train` has everything for. Returns tuple of JudgedModel: In the order of `models`. Raises InputError: An
+    unknown model, or a structure without a complete cycle in its test.
     """
     _, *generators = np.random.default_rng(seed).spawn(1 + len(tests))
     floors = {name: sampling_errors(test, rng) for (name, test), rng in zip(tests.items(), generators, strict=True)}

@@ -28,10 +28,7 @@ def is_counts(entry: Entry) -> bool:
 def read_own(path: str, form: str) -> Reading:
     """Read a cycle trace or acceptance counts.
 
-    Raises
-    ------
-    InputError
-        The file is no such file, or contradicts itself.
+    Raises InputError: The file is no such file, or contradicts itself.
     """
     if form == TRACE:
         return Reading(form, Trace.read(path), ())

@@ -26,30 +26,14 @@ def walk_by_rank(
 ) -> tuple[IntArray, IntArray, NDArray[np.bool_]]:
     """Walk a tree given by rank paths.
 
-    Parameters
-    ----------
-    order : int array [N]
-        Rows of the log, output by output, in order of position.
-    first, end : int array [O]
-        Place in `order` of each output's first row, and the place from which no cycle starts.
-    rank : int array [N, D]
-        Rank of the true token; 0 = none.
-    equals : int array [N, D]
-        Number of candidates as probable as the true token, itself counted; 0 where there is no such candidate.
-    starts : int array [M + 2]
-        Where each node's children begin in `ranks`; the child at place c is node c + 1. Node 0 is the root.
-    ranks : int array [M]
-        Rank of each node among its siblings.
-    behind : int array [M + 2]
-        Number of what stands behind a node, equal for equal subtrees; the last for no node at all.
-    depth : int
-        Deepest node.
-
-    Returns
-    -------
-    rows, accepted : int array [C]
-    tied : bool array [C]
-        Whether the length hangs on which of several equally probable candidates was drafted first.
+    `order` (int array [N]): Rows of the log, output by output, in order of position. `first`, `end` (int array [O]):
+    Place in `order` of each output's first row, and the place from which no cycle starts. `rank` (int array [N, D]):
+    Rank of the true token; 0 = none. `equals` (int array [N, D]): Number of candidates as probable as the true token,
+    itself counted; 0 where there is no such candidate. `starts` (int array [M + 2]): Where each node's children begin
+    in `ranks`; the child at place c is node c + 1. Node 0 is the root. `ranks` (int array [M]): Rank of each node among
+    its siblings. `behind` (int array [M + 2]): Number of what stands behind a node, equal for equal subtrees; the last
+    for no node at all. `depth`: Deepest node. Returns rows, accepted, int array [C]. Returns tied, bool array [C]:
+    Whether the length hangs on which of several equally probable candidates was drafted first.
     """
     n = order.size
     rows = np.empty(n, np.int64)

@@ -49,15 +49,7 @@ class ReplayedCycles:
     def counts(self, log: EveryPositionLog) -> AcceptanceCounts:
         """Sum the cycles by prompt of the log they were replayed from.
 
-        Parameters
-        ----------
-        log
-            That log.
-
-        Returns
-        -------
-        AcceptanceCounts
-            One group a prompt, without positions.
+        `log`: That log. Returns one group a prompt, without positions.
         """
         prompt = group_codes(log.prompt_id)[self.row]
 
@@ -158,23 +150,9 @@ def replay_cycles(log: EveryPositionLog, structure: Structure | str) -> Replayed
     than the rounding of drafting one by one and many at once. Ties are seen among the candidates that the log holds
     (``top_q``); a structure that is among the log's own is read off it and needs no such clause.
 
-    Parameters
-    ----------
-    log
-        The log.
-    structure
-        A chain, a static tree or a dynamic tree, or its text.
-
-    Returns
-    -------
-    ReplayedCycles
-        Of every prompt and turn.
-
-    Raises
-    ------
-    InputError
-        A structure deeper than the log or a dynamic tree that the log does not hold; candidates that were drawn, so
-        that text and acceptance hang together; or a log that lacks what tells where its outputs end.
+    `structure`: A chain, a static tree or a dynamic tree, or its text. Returns of every prompt and turn. Raises
+    InputError: A structure deeper than the log or a dynamic tree that the log does not hold; candidates that were
+    drawn, so that text and acceptance hang together; or a log that lacks what tells where its outputs end.
     """
     asked = Structure.parse(structure) if isinstance(structure, str) else structure
     deepest = _check_replayable(log, asked)
@@ -205,16 +183,7 @@ def replay_cycles(log: EveryPositionLog, structure: Structure | str) -> Replayed
 def stop_accepted(log: EveryPositionLog, rows: IntArray, accepted: IntArray) -> BoolArray:
     """Tell whether each cycle accepts a stop id; behind one there is no text, so it is the last accepted.
 
-    Parameters
-    ----------
-    log
-        The log.
-    rows, accepted : int array [C]
-        Rows that cycles start at, and accepted lengths.
-
-    Returns
-    -------
-    bool array [C]
+    `rows`, `accepted` (int array [C]): Rows that cycles start at, and accepted lengths. Returns bool array [C].
     """
     last = log.true_token[rows, np.maximum(accepted - 1, 0)]
     stops: BoolArray = (accepted > 0) & np.isin(last, np.array(log.provenance["stop_ids"], dtype=np.int64))

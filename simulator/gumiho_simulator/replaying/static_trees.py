@@ -98,17 +98,8 @@ def best_tree(trace: Trace, nodes: int = 16, ranks: int = 10) -> BestTree:
 def in_sample_note(tree: StaticTree, log: EveryPositionLog) -> str | None:
     """Say so where a tree was chosen by prompts of a log.
 
-    Parameters
-    ----------
-    tree
-        A tree; only one that was read from a file can say what it was made from.
-    log
-        The log that it is replayed on.
-
-    Returns
-    -------
-    str or None
-        Prompts are told by their ids. None where the file does not say, or the prompts are others.
+    `tree`: A tree; only one that was read from a file can say what it was made from. `log`: The log that it is replayed
+    on. Returns prompts are told by their ids. None where the file does not say, or the prompts are others.
     """
     if tree.source is None:
         return None

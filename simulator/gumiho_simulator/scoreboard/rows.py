@@ -100,15 +100,8 @@ class ScoreSummary(Summary):
 def summarise(rows: Sequence[ScoreRow]) -> tuple[ScoreSummary, ...]:
     """Sum rows up by source, model and kind of structure.
 
-    Parameters
-    ----------
-    rows
-        Any rows.
-
-    Returns
-    -------
-    tuple of ScoreSummary
-        In order of appearance, a model's "all" first; "advised" last of a source that has its models.
+    `rows`: Any rows. Returns tuple of ScoreSummary: In order of appearance, a model's "all" first; "advised" last of a
+    source that has its models.
     """
     made: list[ScoreSummary] = []
     for source in dict.fromkeys(row.source for row in rows):

@@ -149,17 +149,8 @@ def _summary(rows: Sequence[JudgedForecast], fit_structure: str, seconds: Mappin
 def ranking(rows: Sequence[JudgedForecast], seconds: Mapping[str, float]) -> tuple[float | None, float | None]:
     """Say how well one model's forecasts rank the structures.
 
-    Parameters
-    ----------
-    rows
-        Its rows.
-    seconds
-        Mean time of a cycle by structure; without it structures are ranked by tau.
-
-    Returns
-    -------
-    rank_correlation, regret : float or None
-        See `TransferSummary`.
+    `rows`: Its rows. `seconds`: Mean time of a cycle by structure; without it structures are ranked by tau. Returns see
+    `TransferSummary`.
     """
     made = [row for row in rows if row.predicted is not None]
     if len(made) < 2:

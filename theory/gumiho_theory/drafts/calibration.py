@@ -53,21 +53,9 @@ class TemperatureMap:
     def __call__(self, log_q: npt.ArrayLike) -> FloatArray:
         """Return the acceptance probability of every token.
 
-        Parameters
-        ----------
-        log_q : array_like [..., V]
-            The drafter's log-probabilities of the whole vocabulary, -inf where it gives none. A constant
-            added to a row changes nothing.
-
-        Returns
-        -------
-        float array [..., V]
-            Each row sums to 1.
-
-        Raises
-        ------
-        InputError
-            For nan or infinity, a row that is -inf throughout, or no vocabulary.
+        `log_q` (array_like [..., V]): The drafter's log-probabilities of the whole vocabulary, -inf where it gives
+        none. A constant added to a row changes nothing. Returns float array [..., V]: Each row sums to 1. Raises
+        InputError: For nan or infinity, a row that is -inf throughout, or no vocabulary.
         """
         rows = np.asarray(log_q, dtype=np.float64)
         if rows.ndim == 0 or rows.shape[-1] == 0:
@@ -136,20 +124,8 @@ class IsotonicMap:
     def __call__(self, q_draft: npt.ArrayLike) -> FloatArray:
         """Return the acceptance probability of tokens of draft probability `q_draft`.
 
-        Parameters
-        ----------
-        q_draft : array_like [...]
-            Probabilities in [0, 1].
-
-        Returns
-        -------
-        float array [...]
-            Never falls where `q_draft` rises, and equals `acceptance` at the knots.
-
-        Raises
-        ------
-        InputError
-            For a value outside [0, 1], nan included.
+        `q_draft` (array_like [...]): Probabilities in [0, 1]. Returns float array [...]: Never falls where `q_draft`
+        rises, and equals `acceptance` at the knots. Raises InputError: For a value outside [0, 1], nan included.
         """
         q = np.asarray(q_draft, dtype=np.float64)
         bad = ~((q >= 0) & (q <= 1))

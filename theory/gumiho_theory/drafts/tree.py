@@ -266,27 +266,12 @@ def _rank_rates(values: npt.ArrayLike) -> FloatArray:
 def select_top(parents: npt.ArrayLike, scores: npt.ArrayLike, total: int) -> tuple[IntArray, IntArray]:
     """Re-rank a candidate tree as EAGLE-2 (arXiv 2406.16858) does: keep the root and the best other nodes.
 
-    Parameters
-    ----------
-    parents : int array [N]
-        -1 for the root at 0, an earlier node for every other.
-    scores : float array [N]
-        Cumulative scores along the path (log-probabilities or probabilities), never rising from parent to
-        child. The root's is not used.
-    total : int
-        Nodes to keep, root included; all N when there are fewer.
-
-    Returns
-    -------
-    kept : int array [min(total, N)]
-        Kept nodes, ascending. Ties keep the earlier node, so a parent is never cut while its child stays.
-    new_parents : int array [min(total, N)]
-        Their parents, numbered within `kept`; -1 for the root.
-
-    Raises
-    ------
-    InputError
-        When the arrays do not describe a tree or a score is nan or rises along a path.
+    `parents` (int array [N]): -1 for the root at 0, an earlier node for every other. `scores` (float array [N]):
+    Cumulative scores along the path (log-probabilities or probabilities), never rising from parent to child. The root's
+    is not used. `total`: Nodes to keep, root included; all N when there are fewer. Returns kept, int array [min(total,
+    N)]: Kept nodes, ascending. Ties keep the earlier node, so a parent is never cut while its child stays. Returns
+    new_parents, int array [min(total, N)]: Their parents, numbered within `kept`; -1 for the root. Raises InputError:
+    When the arrays do not describe a tree or a score is nan or rises along a path.
     """
     tree = _integers(parents, "parents")
     _check_parents(tree)

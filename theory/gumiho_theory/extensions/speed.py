@@ -142,24 +142,9 @@ def worth_seconds(rates: npt.ArrayLike, costs: PositionCosts) -> FloatArray:
 def speed_per_second(rates: npt.ArrayLike, costs: PositionCosts, prices: npt.ArrayLike) -> FloatArray:
     """Change of the speedup for each second a cycle spent on accuracy at position i, (S / C) (w_i / kappa_i - 1).
 
-    Parameters
-    ----------
-    rates : array_like [D]
-        Conditional rates.
-    costs : PositionCosts
-        Of the same D positions.
-    prices : array_like [D]
-        kappa_i, seconds a cycle for each unit of rate, above 0.
-
-    Returns
-    -------
-    float array [D]
-        The largest is where the next small amount of time does most; negative where it slows down.
-
-    Raises
-    ------
-    InputError
-        As `speedup`; for a price that is not above 0.
+    `rates` (array_like [D]): Conditional rates. `costs`: Of the same D positions. `prices` (array_like [D]): kappa_i,
+    seconds a cycle for each unit of rate, above 0. Returns float array [D]: The largest is where the next small amount
+    of time does most; negative where it slows down. Raises InputError: As `speedup`; for a price that is not above 0.
     """
     kappa = np.array([float(price) for price in to_exact(prices, "prices")])
     if len(kappa) != len(costs.draft):
@@ -174,22 +159,9 @@ def speed_per_second(rates: npt.ArrayLike, costs: PositionCosts, prices: npt.Arr
 def length_break_even(rates: npt.ArrayLike, costs: PositionCosts) -> FloatArray:
     """Seconds that position i may cost, as the last one of the draft, for the speed not to fall by drafting it.
 
-    Parameters
-    ----------
-    rates : array_like [D]
-        Conditional rates.
-    costs : PositionCosts
-        Of the same D positions; `fixed` is taken to be the same at every length.
-
-    Returns
-    -------
-    float array [D]
-        m_i C_{i-1} / tau_{i-1}, with m_i the survival rate and C, tau those of the draft of i - 1 positions.
-
-    Raises
-    ------
-    InputError
-        As `speedup`.
+    `rates` (array_like [D]): Conditional rates. `costs`: Of the same D positions; `fixed` is taken to be the same at
+    every length. Returns float array [D]: m_i C_{i-1} / tau_{i-1}, with m_i the survival rate and C, tau those of the
+    draft of i - 1 positions. Raises InputError: As `speedup`.
     """
     survival = np.cumprod(_fitting(rates, costs))
     spent = float(costs.fixed) + np.cumsum([0.0, *map(float, costs.draft)])[:-1]

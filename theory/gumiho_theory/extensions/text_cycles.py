@@ -46,10 +46,7 @@ STATEMENTS = {
 def token_rates(difficulty: Any, depth: int) -> Table:
     """Return rates [T][D] that belong to the token alone: x_{t,i} = x_t.
 
-    Raises
-    ------
-    InputError
-        When a rate is not a number in [0, 1], or `depth` is below 1.
+    Raises InputError: When a rate is not a number in [0, 1], or `depth` is below 1.
     """
     if depth < 1:
         raise InputError("depth", depth, "at least 1")

@@ -59,21 +59,9 @@ STATEMENTS = {
 def depth_weights(tree: DraftTree, shares: Any) -> AnyArray:
     """Return c_d, d = 1..D: E[L] = sum_d c_d theta_1 ... theta_d when node v has the rate theta_d s_v.
 
-    Parameters
-    ----------
-    tree : DraftTree
-    shares : array_like [N]
-        s_v, the part of its head's accuracy that falls to node v; siblings sum to at most 1. The root's is not used.
-
-    Returns
-    -------
-    array [D]
-        Between 0 and 1, never rising.
-
-    Raises
-    ------
-    InputError
-        When the shares are none (they obey the same rules as node rates).
+    `shares` (array_like [N]): s_v, the part of its head's accuracy that falls to node v; siblings sum to at most 1. The
+    root's is not used. Returns array [D]: Between 0 and 1, never rising. Raises InputError: When the shares are none
+    (they obey the same rules as node rates).
     """
     return depth_survival(tree, shares)
 
@@ -155,22 +143,9 @@ def move_between_depths(
 ) -> AnyArray:
     """Return node rates [N] after `amount` of one rank's accuracy has moved from depth `source` to `destination`.
 
-    Parameters
-    ----------
-    tree : DraftTree
-    rank_rates : array_like [D, R]
-        Rates by depth and rank; exact when a Fraction is among them.
-    source, destination : int
-        Depths b and a, from 1.
-    amount : number
-        zeta.
-    rank : int
-        1-based rank whose rate changes at all of its nodes.
-
-    Raises
-    ------
-    InputError
-        When a depth or rank is not in the table, or the rates are not possible after the move.
+    `rank_rates` (array_like [D, R]): Rates by depth and rank; exact when a Fraction is among them. `source`,
+    `destination`: Depths b and a, from 1. `amount`: zeta. `rank`: 1-based rank whose rate changes at all of its nodes.
+    Raises InputError: When a depth or rank is not in the table, or the rates are not possible after the move.
     """
     table = np.array(rank_rates, dtype=object)
     if table.ndim != 2 or not all(1 <= depth <= len(table) for depth in (source, destination)):

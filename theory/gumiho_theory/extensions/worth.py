@@ -52,11 +52,8 @@ def exact_or_float(values: Any, name: str) -> AnyArray:
 def read_node_rates(tree: DraftTree, values: Any) -> AnyArray:
     """Return node rates [N] once they are such, the root's set to 1.
 
-    Raises
-    ------
-    InputError
-        For another length, a rate outside [0, 1], or children of one node that sum to more than 1 (floats: by more
-        than 1e-9).
+    Raises InputError: For another length, a rate outside [0, 1], or children of one node that sum to more than 1
+    (floats: by more than 1e-9).
     """
     rates = exact_or_float(values, "node rates")
     if rates.shape != (tree.n_nodes,):
@@ -78,22 +75,10 @@ def read_node_rates(tree: DraftTree, values: Any) -> AnyArray:
 def node_rates(tree: DraftTree, rank_rates: Any) -> AnyArray:
     """Return the rate of every node when it depends on depth and rank alone.
 
-    Parameters
-    ----------
-    tree : DraftTree
-        N nodes, at most D deep, ranks at most R.
-    rank_rates : array_like [D, R]
-        P(the candidate of rank k at depth d is right | its parent is right) at [d - 1, k - 1].
-
-    Returns
-    -------
-    array [N]
-        1 at the root, whose rate nothing uses.
-
-    Raises
-    ------
-    InputError
-        When the tree has a node that the table does not know, or the rates are no such probabilities.
+    `tree`: N nodes, at most D deep, ranks at most R. `rank_rates` (array_like [D, R]): P(the candidate of rank k at
+    depth d is right | its parent is right) at [d - 1, k - 1]. Returns array [N]: 1 at the root, whose rate nothing
+    uses. Raises InputError: When the tree has a node that the table does not know, or the rates are no such
+    probabilities.
     """
     table = exact_or_float(rank_rates, "rank rates")
     deepest, widest = tree.depth, int(tree.ranks.max())
@@ -115,20 +100,8 @@ def _reached(tree: DraftTree, rates: AnyArray) -> AnyArray:
 def depth_survival(tree: DraftTree, node_rates: Any) -> AnyArray:
     """Survival rates P(L >= d), d = 1..D, of a tree; they sum to E[L] (no bonus).
 
-    Parameters
-    ----------
-    tree : DraftTree
-    node_rates : array_like [N]
-        Conditional rate of each node; the root's is not used.
-
-    Returns
-    -------
-    array [D]
-
-    Raises
-    ------
-    InputError
-        When the rates are no node rates (see `read_node_rates`).
+    `node_rates` (array_like [N]): Conditional rate of each node; the root's is not used. Returns array [D]. Raises
+    InputError: When the rates are no node rates (see `read_node_rates`).
     """
     reached = _reached(tree, read_node_rates(tree, node_rates))
     survival = np.zeros(tree.depth, dtype=reached.dtype)
@@ -224,23 +197,9 @@ def sample_accepted(
 ) -> IntArray:
     """Draw accepted lengths L (no bonus) of independent cycles: walk down from the root until no child is right.
 
-    Parameters
-    ----------
-    tree : DraftTree
-    node_rates : array_like [N]
-        Conditional rate of each node; the root's is not used.
-    cycles : int
-        Number of cycles C.
-    generator : numpy.random.Generator
-
-    Returns
-    -------
-    int array [C]
-
-    Raises
-    ------
-    InputError
-        When the rates are no node rates (see `read_node_rates`), or `cycles` is negative.
+    `node_rates` (array_like [N]): Conditional rate of each node; the root's is not used. `cycles`: Number of cycles C.
+    Returns int array [C]. Raises InputError: When the rates are no node rates (see `read_node_rates`), or `cycles` is
+    negative.
     """
     if cycles < 0:
         raise InputError("cycles", cycles, "at least 0")

@@ -44,25 +44,9 @@ def read_table(
 ) -> tuple[dict[str, AnyArray], dict[str, Any], tuple[str, ...]]:
     """Read the columns of `schema`.
 
-    Parameters
-    ----------
-    path : path-like
-    schema : RowSchema
-    widths : callable, optional
-        Gives, from the provenance, k of the table columns and the number of structures.
-
-    Returns
-    -------
-    arrays : dict of array
-        In-memory form, padded to the deepest draft.
-    provenance : dict
-    missing : tuple of str
-        Optional columns that the file lacks.
-
-    Raises
-    ------
-    InputError
-        Names the file and, where there is one, the row and column.
+    `widths`: Gives, from the provenance, k of the table columns and the number of structures. Returns arrays, dict of
+    array: In-memory form, padded to the deepest draft. Returns missing, tuple of str: Optional columns that the file
+    lacks. Raises InputError: Names the file and, where there is one, the row and column.
     """
     try:
         with open(path, "rb") as source:
@@ -226,10 +210,7 @@ def write_table(
 ) -> None:
     """Write the arrays that `data` holds under the schema's column names; columns in `missing` are left out.
 
-    Raises
-    ------
-    InputError
-        When the provenance is not JSON or the file cannot be written.
+    Raises InputError: When the provenance is not JSON or the file cannot be written.
     """
     drafted: IntArray = np.asarray(data.drafted)  # type: ignore[attr-defined]
     metadata = {METADATA_KEY: dumps_json("provenance", provenance).encode("utf-8")}

@@ -55,17 +55,9 @@ class RowLog:
     def from_rows(cls, rows: Iterable[Mapping[str, Any]], provenance: Mapping[str, Any] | None = None) -> Self:
         """Build a log from plain rows.
 
-        Parameters
-        ----------
-        rows : iterable of mappings
-            Keys are column names; None is null. Columns of a value a depth are lists of `drafted` values (None inside
-            for null), or None. Optional columns may be left out.
-        provenance : mapping, optional
-
-        Raises
-        ------
-        InputError
-            For unknown or missing keys, wrong types, wrong list lengths, or inconsistent rows.
+        `rows`: Keys are column names; None is null. Columns of a value a depth are lists of `drafted` values (None
+        inside for null), or None. Optional columns may be left out. Raises InputError: For unknown or missing keys,
+        wrong types, wrong list lengths, or inconsistent rows.
         """
         made_by = dict(provenance or {})
         arrays, missing = arrays_from_rows(cls.schema, rows, *cls.widths(made_by))
@@ -77,11 +69,8 @@ class RowLog:
 
         Unknown columns are ignored; optional columns that the file lacks are null and listed in `missing`.
 
-        Raises
-        ------
-        InputError
-            When the file cannot be read, is not Parquet, has another schema or a newer version, lacks a
-            required column, has a wrong type, is absurdly large, or holds inconsistent rows.
+        Raises InputError: When the file cannot be read, is not Parquet, has another schema or a newer version, lacks a
+        required column, has a wrong type, is absurdly large, or holds inconsistent rows.
         """
         from gumiho_theory.logs.parquet import read_table
 
@@ -94,10 +83,7 @@ class RowLog:
     def write(self, path: PathLike) -> None:
         """Write the log as Parquet, atomically, with the provenance in the file's metadata.
 
-        Raises
-        ------
-        InputError
-            When the file cannot be written or the provenance is not JSON.
+        Raises InputError: When the file cannot be written or the provenance is not JSON.
         """
         from gumiho_theory.logs.parquet import write_table
 

@@ -164,27 +164,10 @@ def arrays_from_rows(
 ) -> tuple[dict[str, AnyArray], tuple[str, ...]]:
     """Turn plain rows into padded arrays.
 
-    Parameters
-    ----------
-    schema : RowSchema
-    rows : iterable of mappings
-        Python values, None for null; per-depth columns are lists of `drafted` values, or None.
-    k : int
-        Width of the table columns.
-    structures : int
-        Width of the columns of one value a structure.
-
-    Returns
-    -------
-    arrays : dict of array
-        Padded with nulls to the deepest draft.
-    missing : tuple of str
-        Optional columns that no row has.
-
-    Raises
-    ------
-    InputError
-        For unknown or missing columns and for values of the wrong type or length, naming row and column.
+    `rows`: Python values, None for null; per-depth columns are lists of `drafted` values, or None. `k`: Width of the
+    table columns. `structures`: Width of the columns of one value a structure. Returns arrays, dict of array: Padded
+    with nulls to the deepest draft. Returns missing, tuple of str: Optional columns that no row has. Raises InputError:
+    For unknown or missing columns and for values of the wrong type or length, naming row and column.
     """
     rows = list(rows)
     names = {column.name for column in schema.columns}
@@ -238,10 +221,7 @@ def _fill_depths(out: AnyArray, value: Any, drafted: int, k: int, column: Column
 def checked_array(column: Column, value: Any, shape: tuple[int, ...]) -> AnyArray:
     """Return a read-only copy of `value` in the column's in-memory type.
 
-    Raises
-    ------
-    InputError
-        For another shape or type.
+    Raises InputError: For another shape or type.
     """
     kind = "O" if column.kind == "string" else "f" if column.kind.startswith("float") else "i"
     array = np.asarray(value)

@@ -79,12 +79,8 @@ def exchange_gains(rates: FloatArray) -> tuple[FloatArray, FloatArray]:
 def best_move(rates: FloatArray, drawn: FloatArray) -> BestMove | None:
     """Return the exchange of `STEP` between two positions that gains most; None when none gains.
 
-    Parameters
-    ----------
-    rates : float array [D]
-        Conditional rates.
-    drawn : float array [B, D]
-        Rates of resampled logs, nan where a position was not reached; B may be 0.
+    `rates` (float array [D]): Conditional rates. `drawn` (float array [B, D]): Rates of resampled logs, nan where a
+    position was not reached; B may be 0.
     """
     amounts, gains = exchange_gains(rates[None])
     best = int(gains[0].argmax())

@@ -125,19 +125,8 @@ def first_order_criterion(rates: npt.ArrayLike) -> FloatArray:
     So a small move from k+1 to k gains where it is below 1 and loses where it is above. (Where an earlier rate is
     0, both derivatives are 0 and nothing matters.)
 
-    Parameters
-    ----------
-    rates : array_like [..., D]
-        Conditional rates.
-
-    Returns
-    -------
-    float array [..., D - 1]
-
-    Raises
-    ------
-    InputError
-        When a rate is not a number in [0, 1]; names its position, from 1.
+    `rates` (array_like [..., D]): Conditional rates. Returns float array [..., D - 1]. Raises InputError: When a rate
+    is not a number in [0, 1]; names its position, from 1.
     """
     conditional_to_survival(rates)  # refuses what is no rate
     p = np.asarray(rates, dtype=np.float64)

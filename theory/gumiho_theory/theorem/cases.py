@@ -109,15 +109,7 @@ def rounding(depth: int) -> float:
     A product of k rounded rates is off by at most 2k - 1 units of 2^-53, to first order; those of one E[L] make D^2,
     and its sums no more than that again. So two sides make 4 D^2, and twice that leaves room for higher orders.
 
-    Parameters
-    ----------
-    depth
-        Number of draft positions D.
-
-    Returns
-    -------
-    float
-        What a gain of E[L] may be wrong by.
+    `depth`: Number of draft positions D. Returns what a gain of E[L] may be wrong by.
     """
     return 8 * depth**2 * 2.0**-53
 
@@ -127,15 +119,8 @@ def random_rates(depth: int, cases: int, rng: np.random.Generator, grid: int = G
 
     The kinds: uniform, near 0 or 1, high, on quarters (ties, zeros and ones), and all equal.
 
-    Parameters
-    ----------
-    depth, cases, rng, grid
-        As for `random_cases`.
-
-    Returns
-    -------
-    int array [cases, depth]
-        Rates in units of 1 / grid.
+    `depth`, `cases`, `rng`, `grid`: As for `random_cases`. Returns int array [cases, depth]: Rates in units of 1 /
+    grid.
     """
     u = rng.random((cases, depth))
     kinds = [u, np.sin(np.pi / 2 * u) ** 2, 1 - u**3, np.floor(5 * u) / 4, np.broadcast_to(u[:, :1], u.shape)]

@@ -86,22 +86,9 @@ class Certificate:
 def move_terms(rates: Sequence[Fraction], source: int, destination: int) -> tuple[Fraction, Fraction]:
     """Return B and C: a move of zeta changes E[L] by zeta * (B + C * (p_b - p_a - zeta)).
 
-    Parameters
-    ----------
-    rates : sequence of Fraction [D]
-        Conditional rates before the move.
-    source, destination : int
-        b and a, 1-based, 1 <= a < b <= D.
-
-    Returns
-    -------
-    B, C : Fraction
-        Neither negative. The move helps exactly when C * (p_a + zeta - p_b) <= B.
-
-    Raises
-    ------
-    InputError
-        When the positions are not such.
+    `rates` (sequence of Fraction [D]): Conditional rates before the move. `source`, `destination`: b and a, 1-based, 1
+    <= a < b <= D. Returns neither negative. The move helps exactly when C * (p_a + zeta - p_b) <= B. Raises InputError:
+    When the positions are not such.
     """
     if not 1 <= destination < source <= len(rates):
         wanted = f"positions 1 <= destination < source <= {len(rates)}"
@@ -127,22 +114,10 @@ def moves(original: Any, improved: Any, early: int) -> Certificate:
     something, from `early` down to 1. Under the theorem's hypothesis no such move loses; without it the moves that
     do are there to be seen.
 
-    Parameters
-    ----------
-    original, improved : str or iterable [D]
-        Conditional rates in any form that `gumiho_theory.theorem.exact.to_exact` reads.
-    early : int
-        d, 1..D-1.
-
-    Returns
-    -------
-    Certificate
-        At most D - 1 moves; their gains sum to E_improved[L] - E_original[L] exactly when the residual is 0.
-
-    Raises
-    ------
-    InputError
-        When the change is not admissible (see `gumiho_theory.theorem.exact.Change.read`).
+    `original`, `improved` (str or iterable [D]): Conditional rates in any form that
+    `gumiho_theory.theorem.exact.to_exact` reads. `early`: d, 1..D-1. Returns at most D - 1 moves; their gains sum to
+    E_improved[L] - E_original[L] exactly when the residual is 0. Raises InputError: When the change is not admissible
+    (see `gumiho_theory.theorem.exact.Change.read`).
     """
     return decompose(Change.read(original, improved, early))
 
@@ -173,26 +148,11 @@ def verify_certificate(original: Any, improved: Any, early: int, certificate: Ce
 def certificate_faults(original: Any, improved: Any, early: int, certificate: Certificate) -> tuple[str, ...]:
     """Check a certificate by carrying out its moves and summing products, without the formula of a move.
 
-    Parameters
-    ----------
-    original, improved : str or iterable [D]
-        The change it is said to certify.
-    early : int
-        d, 1..D-1.
-    certificate : Certificate
-
-    Returns
-    -------
-    tuple of str
-        What is wrong, none when the certificate is right: every move goes from a late position to an early one and
-        leaves all rates in [0, 1]; its gain is the difference of E[L] = sum_i p_1 ... p_i after and before it; the
-        last move arrives at the improved rates, or, where float rounding left a residual, at rates that differ from
-        them by it in total. The gains then sum to the change of E[L].
-
-    Raises
-    ------
-    InputError
-        When the change itself is not admissible.
+    `original`, `improved` (str or iterable [D]): The change it is said to certify. `early`: d, 1..D-1. Returns tuple of
+    str: What is wrong, none when the certificate is right: every move goes from a late position to an early one and
+    leaves all rates in [0, 1]; its gain is the difference of E[L] = sum_i p_1 ... p_i after and before it; the last
+    move arrives at the improved rates, or, where float rounding left a residual, at rates that differ from them by it
+    in total. The gains then sum to the change of E[L]. Raises InputError: When the change itself is not admissible.
     """
     change = Change.read(original, improved, early)
     rates = list(change.original)

@@ -25,22 +25,9 @@ RESIDUAL_TOLERANCE = Fraction(1, 10**9)
 def to_exact(values: Any, place: str) -> tuple[Fraction, ...]:
     """Return numbers as exact rationals.
 
-    Parameters
-    ----------
-    values : str or iterable
-        Comma-separated text, or numbers: int, Fraction, text such as "3/4" or "0.81" (an exact decimal), float,
-        numpy. A float is taken as the binary number that it is.
-    place : str
-        What an error names.
-
-    Returns
-    -------
-    tuple of Fraction
-
-    Raises
-    ------
-    InputError
-        For what is no finite number, naming its position from 1, or for more than 512 numbers.
+    `values`: Comma-separated text, or numbers: int, Fraction, text such as "3/4" or "0.81" (an exact decimal), float,
+    numpy. A float is taken as the binary number that it is. `place`: What an error names. Raises InputError: For what
+    is no finite number, naming its position from 1, or for more than 512 numbers.
     """
     parts: Any = values.split(",") if isinstance(values, str) else values
     if not isinstance(parts, Iterable) or isinstance(parts, bytes):
@@ -75,10 +62,7 @@ def _one(value: Any, place: str) -> Fraction:
 def to_rates(values: Any, place: str) -> tuple[Fraction, ...]:
     """Return rates as exact rationals in [0, 1]; see `to_exact`.
 
-    Raises
-    ------
-    InputError
-        For no rate at all, or one that is no number in [0, 1]; names its position from 1.
+    Raises InputError: For no rate at all, or one that is no number in [0, 1]; names its position from 1.
     """
     rates = to_exact(values, place)
     if not rates:
@@ -105,14 +89,7 @@ def product(rates: Sequence[Fraction]) -> Fraction:
 def expected_exact(rates: Sequence[Fraction]) -> Fraction:
     """Return E[L] = sum_i p_1 ... p_i exactly; no bonus token.
 
-    Parameters
-    ----------
-    rates : sequence of Fraction [D]
-        Conditional rates; none gives 0.
-
-    Returns
-    -------
-    Fraction
+    `rates` (sequence of Fraction [D]): Conditional rates; none gives 0.
     """
     # p_1 (1 + p_2 (1 + ...)) over one denominator: a single reduction at the end, where D of them would take long.
     above, below = 0, 1
@@ -166,19 +143,10 @@ class Change:
     def read(cls, original: Any, improved: Any, early: Any) -> Change:
         """Check a pair of rate lists and the number of early positions.
 
-        Parameters
-        ----------
-        original, improved : str or iterable [D]
-            Conditional rates in any form that `to_exact` reads.
-        early : int
-            d, 1..D-1.
-
-        Raises
-        ------
-        InputError
-            For unequal lengths, a rate outside [0, 1], an early rate lowered, a later one raised, `early` outside
-            1..D-1, or sums that differ: at all when both lists are exact, by more than 1e-9 (for floats coarser
-            than float64: by more than D times their spacing at 1) when a float is among them.
+        `original`, `improved` (str or iterable [D]): Conditional rates in any form that `to_exact` reads. `early`: d,
+        1..D-1. Raises InputError: For unequal lengths, a rate outside [0, 1], an early rate lowered, a later one
+        raised, `early` outside 1..D-1, or sums that differ: at all when both lists are exact, by more than 1e-9 (for
+        floats coarser than float64: by more than D times their spacing at 1) when a float is among them.
         """
         # Read once: the lists may be iterators.
         original, improved = (_listed(values) for values in (original, improved))
@@ -208,10 +176,7 @@ class Change:
 def check_early(early: Any, depth: int) -> int:
     """Return the number of early positions, once it is one: a whole number from 1 to D - 1.
 
-    Raises
-    ------
-    InputError
-        When it is not, or D is below 2.
+    Raises InputError: When it is not, or D is below 2.
     """
     if depth < 2:
         raise InputError("original", f"{depth} rate", "at least 2: an early one and a later one")

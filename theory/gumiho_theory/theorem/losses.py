@@ -109,14 +109,7 @@ class LargestLoss:
 def one_early_loss(depth: int) -> Fraction:
     """Return the largest loss with one early position, (D-2)^2 / (4 (D-1)): L(D) itself for D <= 14.
 
-    Parameters
-    ----------
-    depth
-        Number of draft positions D, 2..512.
-
-    Returns
-    -------
-    Fraction
+    `depth`: Number of draft positions D, 2..512.
     """
     _check_depth(depth)
     return Fraction((depth - 2) ** 2, 4 * (depth - 1))
@@ -125,22 +118,9 @@ def one_early_loss(depth: int) -> Fraction:
 def losing_case(early_rates: tuple[Fraction, ...], depth: int) -> Case:
     """Return the change that loses most among those whose original rates begin with these.
 
-    Parameters
-    ----------
-    early_rates : tuple of Fraction [d]
-        p_1 ... p_d; what they lack of 1 adds up to Z <= 1.
-    depth
-        Number of draft positions D, above d.
-
-    Returns
-    -------
-    Case
-        (p_1, ..., p_d, Z, 1, ..., 1) -> (1, ..., 1, 0, 1, ..., 1), which gains -F_d(p).
-
-    Raises
-    ------
-    InputError
-        When Z is above 1.
+    `early_rates` (tuple of Fraction [d]): p_1 ... p_d; what they lack of 1 adds up to Z <= 1. `depth`: Number of draft
+    positions D, above d. Returns (p_1, ..., p_d, Z, 1, ..., 1) -> (1, ..., 1, 0, 1, ..., 1), which gains -F_d(p).
+    Raises InputError: When Z is above 1.
     """
     early = len(early_rates)
     room = early - sum(early_rates, Fraction())

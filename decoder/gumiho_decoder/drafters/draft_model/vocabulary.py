@@ -76,16 +76,8 @@ def check_tokenizers(target_tokenizer, draft_tokenizer, place: str) -> None:
     (padding, added ones) do no harm. How a text is cut into tokens is the target's business alone. Of tokenizers that
     do not tell their vocabulary, the ids of a few texts are compared.
 
-    Parameters
-    ----------
-    target_tokenizer, draft_tokenizer : transformers.PreTrainedTokenizerBase
-    place : str
-        What is refused, for the error.
-
-    Raises
-    ------
-    InputError
-        The tokenizers differ: names the first token, or the text, where they do.
+    `place`: What is refused, for the error. Raises InputError: The tokenizers differ: names the first token, or the
+    text, where they do.
     """
     if hasattr(target_tokenizer, "get_vocab") and hasattr(draft_tokenizer, "get_vocab"):
         target, draft = target_tokenizer.get_vocab(), draft_tokenizer.get_vocab()

@@ -42,10 +42,7 @@ def save_pretrained(
 def load_pretrained(folder: Path, method: str, config_class: type, model_class: type[M]) -> M:
     """Read what `save_pretrained` wrote; float32.
 
-    Raises
-    ------
-    InputError
-        A file is missing or unreadable, or a tensor is missing, unexpected or of another shape: named.
+    Raises InputError: A file is missing or unreadable, or a tensor is missing, unexpected or of another shape: named.
     """
     config = read_config(folder, method, config_class)
     weights = folder / "model.safetensors"

@@ -77,15 +77,8 @@ class DraftRows:
     def read(self, rows: torch.Tensor, parents: torch.Tensor) -> torch.Tensor:
         """Read the next level.
 
-        Parameters
-        ----------
-        rows : Tensor, shape (B, n) or (B, n, H)
-        parents : int64 Tensor, shape (B, n)
-            Each node's parent within the level before (any value at the first level).
-
-        Returns
-        -------
-        Tensor, shape (B, n, outputs)
+        `rows`: Tensor, shape (B, n) or (B, n, H). `parents` (int64 Tensor, shape (B, n)): Each node's parent within the
+        level before (any value at the first level). Returns Tensor, shape (B, n, outputs).
         """
         batch, nodes = rows.shape[:2]
         self._alone = self._alone and nodes == 1

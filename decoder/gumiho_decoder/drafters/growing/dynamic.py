@@ -88,10 +88,8 @@ class _Pool:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Give every node that goes on its `width` best continuations; keep all of them, or the `keep` best.
 
-        Returns
-        -------
-        tokens, parents : int64 Tensor, shape (B, candidates)
-            The new level, and each one's parent among the nodes that went on.
+        Returns tokens, parents, int64 Tensor, shape (B, candidates): The new level, and each one's parent among the
+        nodes that went on.
         """
         batch = torch.arange(len(row), device=row.device)[:, None]
         self._row[-1].scatter_(1, self._on, row + sum(table.shape[1] for table in self._tables))
@@ -172,19 +170,9 @@ def _ancestors(parents: torch.Tensor, depth: int) -> torch.Tensor:
 def worthwhile(paths: np.ndarray, depth: int, budget: CostProfile) -> int:
     """Return the number of nodes, root included, with the most expected tokens a second.
 
-    Parameters
-    ----------
-    paths : float array, descending
-        P(accepted) of each candidate node; their sum is the expected accepted length.
-    depth : int
-        Deepest draft position, for the time of drafting.
-    budget : CostProfile
-        Node counts outside its measured range are not considered.
-
-    Returns
-    -------
-    int
-        At least 1: the root alone, plain decoding, where no draft pays; 2 where the profile begins there.
+    `paths`: P(accepted) of each candidate node; their sum is the expected accepted length. `depth`: Deepest draft
+    position, for the time of drafting. `budget`: Node counts outside its measured range are not considered. Returns at
+    least 1: the root alone, plain decoding, where no draft pays; 2 where the profile begins there.
     """
     nodes = np.arange(1, len(paths) + 2)
     measured = (nodes >= budget.verify_nodes[0]) & (nodes <= budget.verify_nodes[-1])

@@ -92,10 +92,7 @@ def grow_static(
 ) -> Grown:
     """Fill a chain or a static tree with candidates.
 
-    Raises
-    ------
-    InputError
-        A rank beyond the vocabulary.
+    Raises InputError: A rank beyond the vocabulary.
     """
     layout = _layout(structure.paths, roots.device, options.random is not None)
     batch = len(roots)

@@ -137,10 +137,8 @@ def _capped(texts: list[tuple[str, str]], characters: int, seed: int) -> list[tu
 def training_texts(folder: Path, seed: int = 0) -> Iterator[str]:
     """Yield the training files' texts in a fixed random order.
 
-    Raises
-    ------
-    InputError
-        The running interpreter's standard library is not the manifest's: another Python would train another model.
+    Raises InputError: The running interpreter's standard library is not the manifest's: another Python would train
+    another model.
     """
     manifest = read_manifest()
     stdlib = stdlib_texts()

@@ -13,12 +13,7 @@ END_OF_TEXT = "<|endoftext|>"
 
 
 def train_tokenizer(texts: Iterable[str], vocab_size: int):
-    """Train a byte-level BPE tokenizer; `<|endoftext|>` (id 0) ends a document.
-
-    Returns
-    -------
-    transformers.PreTrainedTokenizerFast
-    """
+    """Train a byte-level BPE tokenizer; `<|endoftext|>` (id 0) ends a document."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 

@@ -54,10 +54,7 @@ class TokenBlocks:
     def load(cls, path: Path) -> TokenBlocks:
         """Read what `save` wrote.
 
-        Raises
-        ------
-        InputError
-            Not readable as such; nothing is unpickled.
+        Raises InputError: Not readable as such; nothing is unpickled.
         """
         wanted = "an .npz of token blocks"
         try:
@@ -89,22 +86,9 @@ def split_blocks(
     out by its own hash, so that it, and a copy of it, is never on both sides. Only where that leaves a side with next
     to nothing (few documents: one file of text is one document) the last rows are held out, and `report` says so.
 
-    Parameters
-    ----------
-    documents : iterable of Document
-        Read once; only tokens are kept, 5 bytes each.
-    tokenizer : transformers tokenizer
-    length : int
-        Tokens of a row, at least 2.
-    report : Report
-        What was done is counted here, and what was cut or left out.
-    heldout_share : float
-        In [0, 1).
-
-    Raises
-    ------
-    InputError
-        No token that counts, or too few to hold any out.
+    `documents`: Read once; only tokens are kept, 5 bytes each. `length`: Tokens of a row, at least 2. `report`: What
+    was done is counted here, and what was cut or left out. `heldout_share`: In [0, 1). Raises InputError: No token that
+    counts, or too few to hold any out.
     """
     if length < 2:
         raise InputError("length", length, "at least 2 tokens")

@@ -33,25 +33,10 @@ def continue_texts(
     Prompts of equal length are continued together, so that none is padded. What is drawn depends on `seed`, `batch`
     and the prompts, not on where one starts.
 
-    Parameters
-    ----------
-    target : Target
-    prompts : sequence of list of int
-        Prompt tokens.
-    new_tokens : int
-        Most tokens of a continuation, its end token included.
-    temperature : float
-        0: greedy; else the target's distribution at this temperature, whole.
-    seed : int
-    batch : int
-        Most prompts continued together.
-    start : int
-        The first prompt whose continuation is yielded.
-
-    Raises
-    ------
-    InputError
-        A value out of range, or a prompt that is empty or leaves no room for `new_tokens`; before anything is made.
+    `prompts`: Prompt tokens. `new_tokens`: Most tokens of a continuation, its end token included. `temperature`: 0:
+    greedy; else the target's distribution at this temperature, whole. `batch`: Most prompts continued together.
+    `start`: The first prompt whose continuation is yielded. Raises InputError: A value out of range, or a prompt that
+    is empty or leaves no room for `new_tokens`; before anything is made.
     """
     _check(target, prompts, new_tokens, temperature, seed, batch)
     waiting: dict[int, list[int]] = {}
@@ -133,10 +118,7 @@ def write_continuations(
     What is finished of an interrupted call stands in `path` with .part behind it, and is taken up by the same call;
     `path` itself appears when all is done. `progress` is given the number of texts done.
 
-    Raises
-    ------
-    InputError
-        See `continue_texts`; or `path` is there already, or the .part is of another call.
+    Raises InputError: See `continue_texts`; or `path` is there already, or the .part is of another call.
     """
     _check(target, prompts, new_tokens, temperature, seed, batch)
     if len(sources) != len(prompts):

@@ -105,10 +105,7 @@ def read_documents(paths: Sequence[str], report: Report) -> Iterator[Document]:
     A conversation with a faulty turn is kept up to the last answer before it. One that opens with the assistant, as
     the later pieces of split ones do, is kept from its first question on.
 
-    Raises
-    ------
-    InputError
-        A file that cannot be read, or with nothing of use in it.
+    Raises InputError: A file that cannot be read, or with nothing of use in it.
     """
     for path in paths:
         before = report.counts.copy()

@@ -21,10 +21,7 @@ def sharegpt_documents(report: Report) -> Iterator[Document]:
     Its file, one JSON array, ends within a string at byte 125,509,632: every conversation before that is whole, and
     the cut is counted like any other fault. `report.counts["read"]` says how many there were.
 
-    Raises
-    ------
-    InputError
-        The package is not installed, or its file is not in it or of no use.
+    Raises InputError: The package is not installed, or its file is not in it or of no use.
     """
     wanted = "it installed (pip install 'gumiho[data]')"
     try:

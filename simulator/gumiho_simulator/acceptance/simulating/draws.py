@@ -88,18 +88,8 @@ def simulate_outputs(
 def matched_shifts(model: HiddenMarkovModel, depth: int) -> FloatArray:
     """Return what to add to the chain's logits by depth so that its pooled rates are the model's forecast.
 
-    Parameters
-    ----------
-    model
-        The fit.
-    depth
-        Draft length.
-
-    Returns
-    -------
-    ndarray [depth + 1]
-        Shifts; the last stands for the target's own token behind a full draft. A forecast rate of 0 or 1, which no
-        finite shift gives, is taken as one in a million.
+    `model`: The fit. `depth`: Draft length. Returns ndarray [depth + 1]: Shifts; the last stands for the target's own
+    token behind a full draft. A forecast rate of 0 or 1, which no finite shift gives, is taken as one in a million.
     """
     chain = model.chain
     wanted = logit(np.clip(model.conditional(depth), _LEAST, 1 - _LEAST))
@@ -115,19 +105,10 @@ def matched_shifts(model: HiddenMarkovModel, depth: int) -> FloatArray:
 def cycle_table(chain: TokenChain, shifts: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the distribution of a cycle given the state of the token before it: exact, by the chain's matrices.
 
-    Parameters
-    ----------
-    chain
-        One vector of parameters, N states of a token.
-    shifts : ndarray [K + 1]
-        Added to the logits by depth; K is the draft length.
-
-    Returns
-    -------
-    start : ndarray [N]
-        Distribution of the state at an output's first token.
-    table : ndarray [N, K + 1, N]
-        P(L accepted, and the state of the cycle's last token | the state before); sums to 1 over the last two axes.
+    `chain`: One vector of parameters, N states of a token. `shifts` (ndarray [K + 1]): Added to the logits by depth; K
+    is the draft length. Returns start, ndarray [N]: Distribution of the state at an output's first token. Returns
+    table, ndarray [N, K + 1, N]: P(L accepted, and the state of the cycle's last token | the state before); sums to 1
+    over the last two axes.
     """
     length = shifts.size - 1
     accepted = np.eye(2 * chain.states)
@@ -141,17 +122,8 @@ def cycle_table(chain: TokenChain, shifts: FloatArray) -> tuple[FloatArray, Floa
 def alias_tables(pmf: FloatArray) -> tuple[FloatArray, IntArray]:
     """Return Walker's alias tables (1977) of discrete distributions: a draw takes one number whatever their size.
 
-    Parameters
-    ----------
-    pmf : ndarray [S, M]
-        Probabilities, each row summing to 1.
-
-    Returns
-    -------
-    chances : ndarray [S, M]
-        Probability that outcome m, drawn evenly, is kept.
-    others : int array [S, M]
-        Outcome to take otherwise.
+    `pmf` (ndarray [S, M]): Probabilities, each row summing to 1. Returns chances, ndarray [S, M]: Probability that
+    outcome m, drawn evenly, is kept. Returns others, int array [S, M]: Outcome to take otherwise.
     """
     rows, size = pmf.shape
     chances, others = np.ones((rows, size)), np.tile(np.arange(size), (rows, 1))

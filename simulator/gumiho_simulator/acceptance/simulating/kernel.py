@@ -22,22 +22,10 @@ def draw_in_order(
 ) -> tuple[NDArray[np.int16], IntArray]:
     """Draw outputs whose cycles follow from one another: one number an output, one a cycle.
 
-    Parameters
-    ----------
-    start : ndarray [N]
-        Cumulative distribution of the first token's state.
-    chances : ndarray [N, M]
-    others : int array [N, M]
-        Alias tables of a cycle's outcome by the state before it: outcome L N + state behind it.
-    outputs, tokens
-        Number of outputs, and tokens that each has at least.
-    generator
-        Source of randomness.
-
-    Returns
-    -------
-    accepted : int16 array [C]
-    starts : int array [outputs + 1]
+    `start` (ndarray [N]): Cumulative distribution of the first token's state. `chances`: ndarray [N, M]. `others` (int
+    array [N, M]): Alias tables of a cycle's outcome by the state before it: outcome L N + state behind it. `outputs`,
+    `tokens`: Number of outputs, and tokens that each has at least. Returns accepted, int16 array [C]. Returns starts,
+    int array [outputs + 1].
     """
     states, size = chances.shape
     accepted = np.empty(outputs * tokens, np.int16)
@@ -67,19 +55,8 @@ def draw_in_order(
 def draw_apart(cdfs: FloatArray, tokens: int, generator: np.random.Generator) -> tuple[NDArray[np.int16], IntArray]:
     """Draw outputs whose cycles are independent given the output: one number a cycle.
 
-    Parameters
-    ----------
-    cdfs : ndarray [O, K + 1]
-        Cumulative distribution of L for each output.
-    tokens
-        Tokens that each has at least.
-    generator
-        Source of randomness.
-
-    Returns
-    -------
-    accepted : int16 array [C]
-    starts : int array [O + 1]
+    `cdfs` (ndarray [O, K + 1]): Cumulative distribution of L for each output. `tokens`: Tokens that each has at least.
+    Returns accepted, int16 array [C]. Returns starts, int array [O + 1].
     """
     outputs, size = cdfs.shape
     accepted = np.empty(outputs * tokens, np.int16)

@@ -17,20 +17,9 @@ def half_unit(printed: str) -> float:
 def survivors(rates: Sequence[float], half: float, cycles: int, total: int) -> list[int] | None:
     """Return the counts by position that rounded survival rates stand for.
 
-    Parameters
-    ----------
-    rates : float [D]
-        P(L >= i), rounded.
-    half
-        Half a unit of the last digit printed.
-    cycles, total
-        Cycles, and the accepted tokens that the counts sum to.
-
-    Returns
-    -------
-    list of int or None
-        Not rising, each within rounding of its rate, summing to `total`; of several the first that
-        nearest-integer counts lead to. None where no such counts exist.
+    `rates` (float [D]): P(L >= i), rounded. `half`: Half a unit of the last digit printed. `cycles`, `total`: Cycles,
+    and the accepted tokens that the counts sum to. Returns not rising, each within rounding of its rate, summing to
+    `total`; of several the first that nearest-integer counts lead to. None where no such counts exist.
     """
     if any(rate > 1 for rate in rates):
         return None
@@ -67,24 +56,11 @@ def cycles_of(
 ) -> tuple[int, bool]:
     """Return how many cycles a rounded mean stands for, and whether only that number can be.
 
-    Parameters
-    ----------
-    accepted, drafted
-        Accepted and drafted tokens, both exact.
-    mean, half
-        1 + accepted / cycles, rounded, and half a unit of its last digit.
-    rates, rate_half
-        Survival rates by position, rounded, where they are printed too.
-    depth
-        Most tokens that a cycle drafts, where known.
-
-    Returns
-    -------
-    cycles : int
-        Full drafts in every cycle where that fits; else the number nearest to the mean among those that
-        rates and drafted tokens allow. 0 where none does.
-    exact : bool
-        False where another number fits as well.
+    `accepted`, `drafted`: Accepted and drafted tokens, both exact. `mean`, `half`: 1 + accepted / cycles, rounded, and
+    half a unit of its last digit. `rates`, `rate_half`: Survival rates by position, rounded, where they are printed
+    too. `depth`: Most tokens that a cycle drafts, where known. Returns cycles, int: Full drafts in every cycle where
+    that fits; else the number nearest to the mean among those that rates and drafted tokens allow. 0 where none does.
+    Returns exact, bool: False where another number fits as well.
     """
     extra = mean - 1
     if extra + half <= 0 or (not accepted and extra > half):

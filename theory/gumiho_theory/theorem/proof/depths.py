@@ -46,20 +46,10 @@ def _products(letter: str, count: int) -> list[str]:
 def move_claim(raised: int, between: int, behind: int) -> Claim:
     """Return the claim that one move of the plan does no harm, with its positions written out.
 
-    Parameters
-    ----------
-    raised : int
-        Early positions between the receiver a and the source b, d - a. x_i is the rate of the i-th when b gives
-        to a, g_i the part of it that came from b.
-    between : int
-        Late positions between a and b, b - 1 - d; their rates continue x.
-    behind : int
-        Positions behind b, D - b; their rates w_j.
-
-    Returns
-    -------
-    Claim
-        U - N W (y - p_b) >= 0, where p_b = M - g_1 - g_2 ... and y is the rate of a after the move.
+    `raised`: Early positions between the receiver a and the source b, d - a. x_i is the rate of the i-th when b gives
+    to a, g_i the part of it that came from b. `between`: Late positions between a and b, b - 1 - d; their rates
+    continue x. `behind`: Positions behind b, D - b; their rates w_j. Returns U - N W (y - p_b) >= 0, where p_b = M -
+    g_1 - g_2 ... and y is the rate of a after the move.
     """
     import sympy
 

@@ -41,19 +41,9 @@ def is_identity(polynomial: Expression) -> bool:
 def confirms(witness: Expression, polynomial: Expression, facts: Sequence[Expression]) -> bool:
     """Check a witness, whatever its source.
 
-    Parameters
-    ----------
-    witness : expression
-        In the symbols ``fact_symbols(len(facts))``.
-    polynomial : expression
-        Claimed to be at least 0 wherever every fact is.
-    facts : sequence of expression
-        Polynomials.
-
-    Returns
-    -------
-    bool
-        True when the witness cannot be negative and equals the polynomial once the facts are put in.
+    `witness`: In the symbols ``fact_symbols(len(facts))``. `polynomial`: Claimed to be at least 0 wherever every fact
+    is. `facts`: Polynomials. Returns True when the witness cannot be negative and equals the polynomial once the facts
+    are put in.
     """
     symbols = fact_symbols(len(facts))
     if not _cannot_be_negative(witness, frozenset(symbols)):
@@ -77,19 +67,9 @@ def find_witness(
 ) -> Expression | None:
     """Search for a witness that `polynomial` is at least 0 wherever every fact is.
 
-    Parameters
-    ----------
-    polynomial : expression
-    facts : sequence of expression
-        Polynomials known to be at least 0.
-    variables : sequence of symbol
-        Every symbol of the polynomial and of the facts; the search eliminates those in front first, each by
-        the facts in which it is the first.
-
-    Returns
-    -------
-    expression or None
-        In the symbols ``fact_symbols(len(facts))``; None when the search finds none.
+    `facts`: Polynomials known to be at least 0. `variables`: Every symbol of the polynomial and of the facts; the
+    search eliminates those in front first, each by the facts in which it is the first. Returns in the symbols
+    ``fact_symbols(len(facts))``; None when the search finds none.
     """
     import sympy
 

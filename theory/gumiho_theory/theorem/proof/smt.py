@@ -40,21 +40,9 @@ class Refutation:
 def refute(obligation: Obligation, timeout_seconds: float = 60.0) -> Refutation:
     """Ask Z3 for a point of the domain where the obligation fails.
 
-    Parameters
-    ----------
-    obligation : Obligation
-        Its text is what is read; whether it is marked as proved makes no difference.
-    timeout_seconds : float
-        After which the verdict is "unknown" (Z3 may take somewhat longer to stop).
-
-    Returns
-    -------
-    Refutation
-
-    Raises
-    ------
-    InputError
-        When z3-solver is not installed.
+    `obligation`: Its text is what is read; whether it is marked as proved makes no difference. `timeout_seconds`: After
+    which the verdict is "unknown" (Z3 may take somewhat longer to stop). Raises InputError: When z3-solver is not
+    installed.
     """
     import sympy
 
@@ -84,17 +72,9 @@ def refute(obligation: Obligation, timeout_seconds: float = 60.0) -> Refutation:
 def prove_by_refutation(max_depth: int = 3, timeout_seconds: float = 60.0) -> Iterator[Refutation]:
     """Put the obligations of ``symbolic.prove(max_depth)`` to Z3, one by one.
 
-    Parameters
-    ----------
-    max_depth : int
-        At least 1. Beyond 3 the single moves are still settled and the whole theorem is not.
-    timeout_seconds : float
-        For each obligation.
-
-    Raises
-    ------
-    InputError
-        When z3-solver is not installed or max_depth is not a whole number of at least 1.
+    `max_depth`: At least 1. Beyond 3 the single moves are still settled and the whole theorem is not.
+    `timeout_seconds`: For each obligation. Raises InputError: When z3-solver is not installed or max_depth is not a
+    whole number of at least 1.
     """
     _z3()
     return (refute(obligation, timeout_seconds) for obligation in obligations(max_depth))

@@ -94,14 +94,7 @@ class ProofReport:
 def discharge(claim: Claim) -> Obligation:
     """Try to prove one claim.
 
-    Parameters
-    ----------
-    claim : Claim
-
-    Returns
-    -------
-    Obligation
-        Not proved when no witness is found, or the one given does not pass the check.
+    Returns not proved when no witness is found, or the one given does not pass the check.
     """
     import sympy
 
@@ -134,15 +127,8 @@ def discharge(claim: Claim) -> Obligation:
 def obligations(max_depth: int) -> Iterator[Obligation]:
     """Discharge the claims one by one, so that a caller can show how far the proof has come.
 
-    Parameters
-    ----------
-    max_depth : int
-        Deepest D at which the theorem is verified in full, besides the proof for every D.
-
-    Raises
-    ------
-    InputError
-        When max_depth is not a whole number of at least 1.
+    `max_depth`: Deepest D at which the theorem is verified in full, besides the proof for every D. Raises InputError:
+    When max_depth is not a whole number of at least 1.
     """
     if isinstance(max_depth, bool) or not isinstance(max_depth, int) or max_depth < 1:
         raise InputError("max depth", max_depth, "a whole number, at least 1")
