@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import typer
 
-from gumiho_simulator.figures.basics import BLUE, GREEN, GREY, ORANGE
+from gumiho_simulator.figures.axes import BLUE, GREEN, GREY, ORANGE
 from gumiho_simulator.figures.file import check_figure, write_figure
 from gumiho_simulator.forecasting.intervals import tau_interval
 from gumiho_simulator.forecasting.sample_size import compare

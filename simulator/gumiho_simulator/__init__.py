@@ -1,4 +1,4 @@
-"""From logs to forecasts: fit, forecast, validate, replay, calibrate, allocate; the rooms hold what stands behind them.
+"""From rates and logs to forecasts: predict, fit, forecast, validate, replay, calibrate, allocate; the rooms say how.
 
 Names and rooms are imported when they are first asked for, so that every command starts quickly.
 """
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gumiho_simulator.allocating import Allocation, Allocations, allocate
     from gumiho_simulator.calibrating import Calibrated, calibrate
+    from gumiho_simulator.costs import Prediction, predict
     from gumiho_simulator.forecasting import (
         FitResult,
         Forecast,
@@ -27,12 +28,13 @@ if TYPE_CHECKING:
 _NAMES = {
     "allocating": ("Allocation", "Allocations", "allocate"),
     "calibrating": ("Calibrated", "calibrate"),
+    "costs": ("Prediction", "predict"),
     "forecasting": ("FitResult", "Forecast", "LogWarning", "Validation", "fit", "forecast", "read_log", "validate"),
     "replaying": ("PositionImportance", "Replay", "importance", "replay"),
     "reports": ("DemoSummary", "NearTie", "TreeDrawing", "write_report"),
 }
 _ROOM = {name: room for room, names in _NAMES.items() for name in names}
-_ROOMS = (*_NAMES, "acceptance", "costs", "figures", "importers", "scoreboard")
+_ROOMS = (*_NAMES, "acceptance", "figures", "importers", "scoreboard")
 
 __all__ = [
     "Allocation",
@@ -44,6 +46,7 @@ __all__ = [
     "LogWarning",
     "NearTie",
     "PositionImportance",
+    "Prediction",
     "Replay",
     "TreeDrawing",
     "Validation",
@@ -52,6 +55,7 @@ __all__ = [
     "fit",
     "forecast",
     "importance",
+    "predict",
     "read_log",
     "replay",
     "validate",

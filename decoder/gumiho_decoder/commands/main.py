@@ -14,7 +14,7 @@ from gumiho_decoder.commands.decode import decode
 from gumiho_decoder.commands.demo import demo
 from gumiho_decoder.commands.profile import profile
 from gumiho_decoder.commands.train import train
-from gumiho_simulator.commands.assemble import register
+from gumiho_simulator.commands import register
 from gumiho_theory import InputError
 from gumiho_theory.commands import register as register_theorem
 

@@ -2,7 +2,7 @@
 
 from gumiho_simulator.allocating.files import read_profiles, read_traces
 from gumiho_simulator.allocating.heads import Allocation, Allocations, HeadCosts, pareto_front
-from gumiho_simulator.allocating.logged import allocate_traces
+from gumiho_simulator.allocating.logged import allocate_folder, allocate_traces
 from gumiho_simulator.allocating.search import allocate
 from gumiho_simulator.allocating.sweeps import Grid, SweepResult, sweep
 
@@ -13,6 +13,7 @@ __all__ = [
     "HeadCosts",
     "SweepResult",
     "allocate",
+    "allocate_folder",
     "allocate_traces",
     "pareto_front",
     "read_profiles",

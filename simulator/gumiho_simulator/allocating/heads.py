@@ -51,14 +51,8 @@ class Allocation:
     source: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the allocation as plain values.
-
-        Returns
-        -------
-        dict
-            One key a field.
-        """
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+        """Return the allocation as plain values, one key a field."""
+        return dict(vars(self))
 
     @property
     def heads(self) -> str:
@@ -97,6 +91,8 @@ class Allocations:
         Prompts that were resampled.
     seed
         Of the resampling.
+    convention
+        Of tau and the intervals.
     """
 
     rows: tuple[Allocation, ...]
@@ -108,20 +104,12 @@ class Allocations:
     best_probability: float | None = None
     prompts: int = 0
     seed: int = 0
+    convention: str = CONVENTION
 
     def to_json(self) -> dict[str, Any]:
-        """Return what ``gumiho allocate --json`` prints.
-
-        Returns
-        -------
-        dict
-            best and front (allocations), rows (all of them), and the fields of this class.
-        """
-        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        values["best"] = self.best.to_json()
-        for name in ("rows", "front"):
-            values[name] = [one.to_json() for one in getattr(self, name)]
-        return {**values, "convention": CONVENTION}
+        """Return what ``gumiho allocate --json`` prints: the fields, and of each allocation its own."""
+        rows, front = ([one.to_json() for one in some] for some in (self.rows, self.front))
+        return {**vars(self), "rows": rows, "best": self.best.to_json(), "front": front}
 
 
 class HeadCosts:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gumiho_simulator.allocating.files import read_profiles, read_traces
 from gumiho_simulator.allocating.heads import Allocation, Allocations, HeadCosts, pareto_front
 from gumiho_simulator.costs.speed import speedup_limits
 from gumiho_simulator.forecasting.intervals import effective_prompts, small_sample_factor, stretch
 from gumiho_theory import CostProfile, InputError, Trace
-
-FloatArray = NDArray[np.float64]
+from gumiho_theory.types import FloatArray
 
 _BATCH_CELLS = 4_000_000
 _METHODS = ("gumiho", "eagle")
@@ -106,6 +106,33 @@ def allocate_traces(
         prompts=len(prompts),
         seed=seed,
     )
+
+
+def allocate_folder(
+    profiles: str | os.PathLike[str], traces: str | os.PathLike[str], seed: int = 0, n_resamples: int = 2000
+) -> Allocations:
+    """Compare the allocations that a folder's traces logged: `allocate_traces` on files.
+
+    Parameters
+    ----------
+    profiles, traces
+        Files and folders, as for `read_profiles` and `read_traces`.
+    seed, n_resamples
+        As for `allocate_traces`.
+
+    Returns
+    -------
+    Allocations
+        Files that could not be read are named in `warnings` too, first.
+
+    Raises
+    ------
+    InputError
+        What cannot be read, or no trace that can be used.
+    """
+    logs, unread = read_traces(traces)
+    found = allocate_traces(read_profiles(profiles), logs, seed, n_resamples)
+    return replace(found, warnings=(*unread, *found.warnings))
 
 
 def resample_weights(prompts: int, n_resamples: int, generator: np.random.Generator) -> FloatArray:
@@ -274,24 +301,13 @@ def _row(one: _Logged, taus: FloatArray, speeds: FloatArray) -> Allocation:
     limits: tuple[float | None, ...] = (None, None, None, None)
     if len(one.prompts) > 1:
         factor = small_sample_factor(effective_prompts(one.cycles))
-        lo, hi = (float(value) for value in stretch(np.array(tau), taus, factor))
+        low, high = (float(value) for value in stretch(np.array(tau), taus, factor))
         slow, fast = (float(value) for value in stretch(np.array(speedup), speeds, factor))
         # Stretching can pass what no speed-up falls below.
         slow = max(slow, speedup * 1e-6)
         widened = speedup_limits(speedup, speedup, slow, fast, one.profile.relative_error or 0.0)
-        limits = (max(lo, 1.0), hi, *widened)
-    return Allocation(
-        one.serial,
-        one.parallel,
-        one.layers,
-        one.nodes,
-        tau,
-        limits[0],
-        limits[1],
-        float(one.seconds.sum() / one.cycles.sum()),
-        speedup,
-        limits[2],
-        limits[3],
-        one.structure,
-        one.name,
-    )
+        limits = (max(low, 1.0), high, *widened)
+    lo, hi, speedup_lo, speedup_hi = limits
+    seconds = float(one.seconds.sum() / one.cycles.sum())
+    heads = (one.serial, one.parallel, one.layers, one.nodes)
+    return Allocation(*heads, tau, lo, hi, seconds, speedup, speedup_lo, speedup_hi, one.structure, one.name)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gumiho_simulator.allocating.heads import Allocation, Allocations, HeadCosts, pareto_front
 from gumiho_theory import CostProfile, DraftTree, InputError
-
-FloatArray = NDArray[np.float64]
+from gumiho_theory.types import FloatArray
 
 TYPES = ("serial", "parallel")
 _DEEPEST = 64  # positions: the number of allocations grows with their square

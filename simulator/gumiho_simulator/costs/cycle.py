@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
-from dataclasses import dataclass
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gumiho_simulator.costs.step_time import KINDS, Kind, LengthError, StepTime, fit_kind, relative_least_squares
+from gumiho_simulator.costs.step_time import (
+    FEWEST_SIZES,
+    Kind,
+    LengthError,
+    StepTime,
+    StepTimeFit,
+    better_kind,
+    error_of,
+    fit_kind,
+    fit_step_time,
+    relative_least_squares,
+)
 from gumiho_theory import CostProfile, InputError, Trace
-
-FloatArray = NDArray[np.float64]
+from gumiho_theory.types import FloatArray
 
 _CONTEXT_BIN = 64  # tokens of context taken together
 _FEWEST_CYCLES = 3  # cycles that a quartile is taken of
 _QUARTILE = 25  # as `gumiho profile` has it: what gets in the way only ever adds time
-_FEWEST_LENGTHS = 3
 
 
 @dataclass(frozen=True)
@@ -72,6 +83,8 @@ class CycleCost:
         Numbers of tokens verified in the logs, ascending.
     context
         Mean tokens before a cycle.
+    provenance
+        What the first log says of itself; empty without one.
     """
 
     serial_steps: int | None
@@ -83,11 +96,12 @@ class CycleCost:
     errors: tuple[LengthError, ...]
     nodes: tuple[int, ...]
     context: float
+    provenance: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def error(self) -> LengthError | None:
         """Of the kind taken."""
-        return next((one for one in self.errors if one.kind == self.verify.kind), None)
+        return error_of(self.verify.kind, self.errors)
 
     def seconds(self, drafted: ArrayLike, nodes: ArrayLike, context: ArrayLike) -> FloatArray:
         """Time of cycles.
@@ -107,7 +121,26 @@ class CycleCost:
         seconds: FloatArray = draft + self.verify.seconds(nodes, context) + self.other
         return seconds
 
-    def to_profile(self, baseline_seconds: float, target: str, drafter: str, device: str, dtype: str) -> CostProfile:
+    def to_json(self) -> dict[str, Any]:
+        """Return what ``gumiho cost TRACE… --json`` prints: `StepTime.to_json`, the other times in ms, and errors."""
+        return {
+            **self.verify.to_json(),
+            "serial_steps": self.serial_steps,
+            "serial_ms": 1000 * self.serial,
+            "parallel_ms": 1000 * self.parallel,
+            "draft_fixed_ms": 1000 * self.draft_fixed,
+            "other_ms": 1000 * self.other,
+            "errors": [vars(one) for one in self.errors],
+        }
+
+    def to_profile(
+        self,
+        baseline_seconds: float,
+        target: str | None = None,
+        drafter: str | None = None,
+        device: str | None = None,
+        dtype: str | None = None,
+    ) -> CostProfile:
         """Return the costs as a profile, at the mean context of the logs.
 
         Parameters
@@ -115,7 +148,7 @@ class CycleCost:
         baseline_seconds
             One step of plain decoding, which no log of drafts holds.
         target, drafter, device, dtype
-            What the times belong to.
+            What the times belong to; as the first log says where not given.
 
         Returns
         -------
@@ -127,11 +160,12 @@ class CycleCost:
         InputError
             A baseline that is not above 0.
         """
+        facts = self.provenance
         return CostProfile(
-            target=target,
-            drafter=drafter,
-            device=device,
-            dtype=dtype,
+            target=target or str(facts.get("target")),
+            drafter=drafter or str(facts.get("drafter")),
+            device=device or str(facts.get("device")),
+            dtype=dtype or str(facts.get("dtype")),
             baseline_seconds=baseline_seconds,
             verify_nodes=self.nodes,
             verify_seconds=tuple(self.verify.seconds(self.nodes, self.context).tolist()),
@@ -142,6 +176,33 @@ class CycleCost:
             draft_fixed_seconds=self.draft_fixed,
             relative_error=None if self.error is None else self.error.rms,
         )
+
+
+def fit_costs(files: Sequence[str | os.PathLike[str]]) -> StepTimeFit | CycleCost:
+    """Fit what a cycle costs to files.
+
+    Parameters
+    ----------
+    files
+        Cycle traces of one drafter, or one cost profile, which ends in .json.
+
+    Returns
+    -------
+    StepTimeFit or CycleCost
+        A profile's verification by its tokens; or, from traces, the cycle with all its parts.
+
+    Raises
+    ------
+    InputError
+        A file that cannot be read, or what `fit_step_time` and `fit_cycle_cost` refuse.
+    """
+    if len(files) > 1 or Path(files[0]).suffix.lower() != ".json":
+        return fit_cycle_cost([Trace.read(path) for path in files])
+    profile = CostProfile.read(files[0])
+    try:
+        return fit_step_time(profile.verify_nodes, profile.verify_seconds)
+    except InputError as error:
+        raise error.within(files[0]) from None
 
 
 def fit_cycle_cost(traces: Sequence[Trace]) -> CycleCost:
@@ -166,7 +227,8 @@ def fit_cycle_cost(traces: Sequence[Trace]) -> CycleCost:
     drafters = {_drafter(trace) for trace in traces}
     if len(drafters) > 1:
         raise InputError("traces", f"drafters {', '.join(sorted(map(str, drafters)))}", "traces of one drafter")
-    return fit_cycle_times(_cycle_times(traces), next(iter(drafters))[1])
+    fitted = fit_cycle_times(_cycle_times(traces), next(iter(drafters))[1])
+    return replace(fitted, provenance=traces[0].provenance)
 
 
 def fit_cycle_times(times: CycleTimes, serial_steps: int | None) -> CycleCost:
@@ -191,10 +253,8 @@ def fit_cycle_times(times: CycleTimes, serial_steps: int | None) -> CycleCost:
     """
     if np.unique(times.nodes).size < 2:
         raise InputError("cycles", f"{np.unique(times.nodes).size} numbers of verified tokens", "at least two")
-    errors = {kind: _left_out(times, serial_steps, kind) for kind in KINDS}
-    scored = tuple(LengthError.of(kind, values) for kind, values in errors.items() if values.size)
-    kind = min(scored, key=lambda one: one.mean).kind if scored else "line"
-    return _fit(times, serial_steps, kind, scored)
+    kind, errors = better_kind(lambda kind: _left_out(times, serial_steps, kind))
+    return _fit(times, serial_steps, kind, errors)
 
 
 def _drafter(trace: Trace) -> tuple[str | None, int | None]:
@@ -226,7 +286,7 @@ def _cycle_times(traces: Sequence[Trace]) -> CycleTimes:
 
 
 def _fit(times: CycleTimes, serial_steps: int | None, kind: Kind, errors: tuple[LengthError, ...]) -> CycleCost:
-    draft = relative_least_squares(_draft_columns(times.drafted, serial_steps), times.draft)
+    draft, _ = relative_least_squares(_draft_columns(times.drafted, serial_steps), times.draft)
     draft_fixed, serial, parallel = map(float, draft)
     return CycleCost(
         serial_steps=serial_steps,
@@ -244,7 +304,7 @@ def _fit(times: CycleTimes, serial_steps: int | None, kind: Kind, errors: tuple[
 def _left_out(times: CycleTimes, serial_steps: int | None, kind: Kind) -> FloatArray:
     """Relative errors of each length's mean cycle time, predicted from the other lengths."""
     lengths = np.unique(times.drafted)
-    if lengths.size < _FEWEST_LENGTHS:
+    if lengths.size < FEWEST_SIZES:
         return np.zeros(0)
     errors = []
     for length in lengths:

@@ -11,14 +11,15 @@ import itertools
 from collections.abc import Collection
 from dataclasses import dataclass
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
-from numpy.typing import NDArray
 
 from gumiho_theory import InputError
+from gumiho_theory.types import FloatArray
 
-FloatArray = NDArray[np.float64]
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,8 @@ def published_speedups() -> pd.DataFrame:
         target, method (EAGLE-2, Gumiho), temperature, benchmark, speedup (over plain decoding), tau (bonus included),
         as in table 1 of arXiv 2503.10135v2.
     """
+    import pandas as pd
+
     with (files("gumiho_simulator.costs") / "data" / "gumiho_table_1.csv").open("rb") as file:
         return pd.read_csv(file, comment="#")
 

@@ -9,10 +9,14 @@ bounds of times, and speed-ups by them are ratios of such bounds.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from gumiho_simulator.costs.accelerators import Accelerator
-from gumiho_simulator.costs.shapes import ModelShape
+from gumiho_simulator.costs.accelerators import accelerator as named
+from gumiho_simulator.costs.shapes import ModelShape, model_shape
 from gumiho_theory import CostProfile, InputError
 
 METHODS = ("gumiho", "eagle", "medusa", "hydra", "draft-model")
@@ -53,56 +57,84 @@ class Setting:
             if not least <= value <= most:
                 raise InputError(name, value, f"{least} to {most}")
 
-    def part_seconds(self, moved_bytes: float, operations: float) -> float:
-        """Time of one part: the longer of moving its bytes and doing its operations."""
+    def part(self, moved_bytes: float, operations: float) -> float:
+        """Seconds of one part: the longer of moving its bytes and doing its operations."""
         return max(moved_bytes / self.accelerator.bandwidth, operations / self.accelerator.flops)
 
+    def matrices(self, weights: float, weight_bytes: float, tokens: int = 1) -> float:
+        """Seconds of matrix products alone: weights read once, each multiplying `tokens` vectors of every sequence."""
+        return self.part(weights * weight_bytes, 2.0 * weights * tokens * self.batch)
 
-def weights_seconds(weights: float, rows: float, weight_bytes: float, setting: Setting) -> float:
-    """Time of matrix products without attention or launches.
+    def attention(self, shape: ModelShape, layers: int, tokens: int) -> float:
+        """Seconds of attention of `tokens` new tokens: every sequence reads the keys and values of its own context."""
+        length = self.context + tokens
+        read = 2.0 * shape.key_value_heads * shape.head_dim * layers * _CACHE_BYTES * length * self.batch
+        operations = 4.0 * shape.heads * shape.head_dim * layers * length * tokens * self.batch
+        return self.part(read, operations)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """An estimated cost profile and what it rests on.
 
     Parameters
     ----------
-    weights
-        Weights read once.
-    rows
-        Vectors that each matrix multiplies, over the whole batch.
+    profile
+        Every time of it is marked as estimated.
+    source
+        The accelerator's data sheet.
+    """
+
+    profile: CostProfile
+    source: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what ``gumiho roofline --json`` prints: the profile's keys, and source."""
+        return {**self.profile.to_json(), "source": self.source}
+
+
+def estimate_profile(
+    shape: str | os.PathLike[str],
+    method: str,
+    accelerator: str,
+    *,
+    batch: int = 1,
+    context: int = 512,
+    weight_bytes: float = 2.0,
+    draft_shape: str | os.PathLike[str] | None = None,
+    **heads: int,
+) -> Estimate:
+    """Estimate a cost profile from names; see `roofline_profile`, which it calls.
+
+    Parameters
+    ----------
+    shape, draft_shape
+        Names of the target and of the smaller model, or their config.json (see `model_shape`).
+    method
+        "gumiho", "eagle", "medusa", "hydra" or "draft-model".
+    accelerator
+        Its name.
+    batch, context
+        Sequences decoded together, and tokens of each before the step.
     weight_bytes
-        Bytes of a weight.
-    setting
-        Where.
+        Bytes of a weight of either model.
+    **heads
+        serial_steps, serial_layers, parallel_heads, heads, as for `roofline_profile`.
 
     Returns
     -------
-    float
-        Seconds.
+    Estimate
+        The profile, and where the accelerator's rates are from.
+
+    Raises
+    ------
+    InputError
+        An unknown name, or what `roofline_profile` refuses.
     """
-    return setting.part_seconds(weights * weight_bytes, 2.0 * weights * rows)
-
-
-def attention_seconds(shape: ModelShape, layers: int, tokens: int, setting: Setting) -> float:
-    """Time of attention: keys and values of the context are read, by every sequence its own.
-
-    Parameters
-    ----------
-    shape
-        Heads and their sizes.
-    layers
-        Layers that attend.
-    tokens
-        New tokens of each sequence.
-    setting
-        Where.
-
-    Returns
-    -------
-    float
-        Seconds.
-    """
-    length = setting.context + tokens
-    read = 2.0 * shape.key_value_heads * shape.head_dim * layers * _CACHE_BYTES * length * setting.batch
-    operations = 4.0 * shape.heads * shape.head_dim * layers * length * tokens * setting.batch
-    return setting.part_seconds(read, operations)
+    device, target = named(accelerator), model_shape(shape, weight_bytes)
+    setting = Setting(device, batch, context)
+    draft = None if draft_shape is None else model_shape(draft_shape, weight_bytes)
+    return Estimate(roofline_profile(target, method, setting, draft_shape=draft, **heads), device.source)
 
 
 def forward_seconds(shape: ModelShape, tokens: int, setting: Setting) -> float:
@@ -122,8 +154,8 @@ def forward_seconds(shape: ModelShape, tokens: int, setting: Setting) -> float:
     float
         Seconds.
     """
-    matrices = weights_seconds(shape.step_weights, tokens * setting.batch, shape.weight_bytes, setting)
-    return matrices + attention_seconds(shape, shape.layers, tokens, setting) + LAUNCH_SECONDS * (shape.layers + 1)
+    matrices = setting.matrices(shape.step_weights, shape.weight_bytes, tokens)
+    return matrices + setting.attention(shape, shape.layers, tokens) + LAUNCH_SECONDS * (shape.layers + 1)
 
 
 def roofline_profile(
@@ -189,7 +221,7 @@ def roofline_profile(
     else:
         costs, steps = _head_costs(shape, setting, method, heads), 1 if method == "medusa" else heads
     verify = tuple(forward_seconds(shape, nodes, setting) for nodes in NODES)
-    named = {"draft_parallel_seconds": 0.0, **costs}
+    times = {"draft_parallel_seconds": 0.0, **costs}
     return CostProfile(
         target=shape.name,
         drafter=method if draft_shape is None else f"draft-model:{draft_shape.name}",
@@ -202,8 +234,8 @@ def roofline_profile(
         other_seconds=LAUNCH_SECONDS,
         serial_layers=layers if method in ("gumiho", "eagle") else None,
         parallel_heads=parallel_heads if method == "gumiho" else None,
-        estimated=("baseline_seconds", "verify_seconds", "other_seconds", *named),
-        **named,
+        estimated=("baseline_seconds", "verify_seconds", "other_seconds", *times),
+        **times,
     )
 
 
@@ -211,18 +243,15 @@ def _serial_costs(
     shape: ModelShape, setting: Setting, layers: int, steps: int, parallel_heads: int
 ) -> dict[str, float]:
     """EAGLE's step (arXiv 2401.15077), and Gumiho's parallel heads behind it (arXiv 2503.10135)."""
-
-    def matrices(weights: float, rows: int = 1) -> float:
-        return weights_seconds(weights, rows * setting.batch, shape.weight_bytes, setting)
-
+    matrices = partial(setting.matrices, weight_bytes=shape.weight_bytes)
     square = shape.hidden**2
     vocabulary = matrices(shape.head_weights) + LAUNCH_SECONDS
-    layer = matrices(shape.layer_weights) + attention_seconds(shape, 1, 1, setting) + LAUNCH_SECONDS
+    layer = matrices(shape.layer_weights) + setting.attention(shape, 1, 1) + LAUNCH_SECONDS
     costs = {"draft_serial_seconds": matrices(2 * square) + layers * layer + vocabulary, "layer_seconds": layer}
     if parallel_heads:
         # A head: window x H -> H, then five blocks H -> H, all heads in the same launches; the vocabulary is read once.
         head = matrices((steps + 5) * square)
-        read = matrices(shape.head_weights, parallel_heads)
+        read = matrices(shape.head_weights, tokens=parallel_heads)
         costs["draft_parallel_seconds"] = parallel_heads * head + read + 2 * LAUNCH_SECONDS
         costs["head_seconds"] = head
     return costs
@@ -230,10 +259,7 @@ def _serial_costs(
 
 def _head_costs(shape: ModelShape, setting: Setting, method: str, heads: int) -> dict[str, float]:
     """Medusa's heads (arXiv 2401.10774), all at once, or Hydra's (2402.05109), each reading the tokens before it."""
-
-    def matrices(weights: float) -> float:
-        return weights_seconds(weights, setting.batch, shape.weight_bytes, setting)
-
+    matrices = partial(setting.matrices, weight_bytes=shape.weight_bytes)
     square = shape.hidden**2
     if method == "medusa":
         one = matrices(square + shape.head_weights)

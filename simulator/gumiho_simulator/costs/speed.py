@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from gumiho_simulator.forecasting.forecasts import Forecast
+from gumiho_simulator.forecasting.fitting import FitResult
+from gumiho_simulator.forecasting.forecasts import Forecast, forecast
+from gumiho_simulator.forecasting.published import forecast_points
 from gumiho_theory import (
     ChainStructure,
     CostProfile,
@@ -19,8 +21,7 @@ from gumiho_theory import (
     Structure,
     conditional_to_survival,
 )
-
-FloatArray = NDArray[np.float64]
+from gumiho_theory.types import FloatArray
 
 _Z = 1.959964  # of a 95 % interval
 
@@ -100,51 +101,134 @@ def speedup_limits(speedup: float, tau: float, lo: float, hi: float, relative_er
     return speedup * float(np.exp(-down)), speedup * float(np.exp(up))
 
 
-def with_speed(forecasts: Sequence[Forecast], profile: CostProfile) -> dict[str, Any]:
-    """Add speed-ups to forecasts and name the fastest.
+@dataclass(frozen=True)
+class ForecastSpeeds:
+    """Forecasts with their speed-ups over plain decoding, where times are known.
+
+    Parameters
+    ----------
+    rows
+        One dict a forecast (see `Forecast`). With times also speedup, speedup_lo, speedup_hi: at tau and its limits,
+        wider where the profile gives its own error; None where there is no tau, or where the profile was not measured
+        so far, which the note then says.
+    timed
+        Whether times are known.
+    """
+
+    rows: tuple[dict[str, Any], ...]
+    timed: bool
+
+    @property
+    def known(self) -> list[dict[str, Any]]:
+        """Rows of supported structures with a speed-up."""
+        return [row for row in self.rows if row["supported"] and row.get("speedup") is not None]
+
+    @property
+    def best(self) -> str | None:
+        """The supported structure of highest speed-up."""
+        best = max(self.known, key=lambda row: float(row["speedup"]), default=None)
+        return None if best is None else str(best["structure"])
+
+    @property
+    def break_even(self) -> str | None:
+        """The longest supported chain that is not slower than plain decoding."""
+        longest = max((length for length, row in self._chains() if row["speedup"] >= 1), default=None)
+        return None if longest is None else f"chain:{longest}"
+
+    def _chains(self) -> list[tuple[int, dict[str, Any]]]:
+        named = [(row["structure"].partition(":"), row) for row in self.known]
+        return [(int(length), row) for (kind, _, length), row in named if kind == "chain"]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what ``gumiho forecast --json`` prints: forecasts (the rows); with times also best and break_even."""
+        verdict = {"best": self.best, "break_even": self.break_even} if self.timed else {}
+        return {"forecasts": list(self.rows), **verdict}
+
+    def verdicts(self) -> list[str]:
+        """Say in words what was found, and how sure it is; nothing where nothing is known."""
+        known = self.known
+        best = next((row for row in known if row["structure"] == self.best), None)
+        if best is None:
+            return []
+        lines = [f"fastest of the {len(known)} supported, at their estimates: {best['structure']}"]
+        if best["speedup_lo"] is not None:
+            others = [r["structure"] for r in known if r is not best and (r["speedup_hi"] or 0) >= best["speedup_lo"]]
+            lines[0] += f"; not told apart from it: {', '.join(others)}" if others else ""
+        chains = [length for length, _ in self._chains()]
+        if chains and best["structure"] == f"chain:{max(chains)}":
+            lines.append("it is the longest chain with support: a longer one may be faster still")
+        even = [row["structure"] for row in known if row["speedup"] >= 1]
+        if even:
+            lines.append(f"not slower than plain decoding, at the estimates: {', '.join(even)}")
+        sure = [row["structure"] for row in known if (row["speedup_lo"] or 0) > 1]
+        lines.append(f"faster than plain decoding with the whole interval: {', '.join(sure) or 'none'}")
+        return lines
+
+
+def forecast_speeds(
+    source: FitResult | Mapping[int, float],
+    structures: Sequence[Structure | str],
+    profile: CostProfile | None = None,
+) -> ForecastSpeeds:
+    """Forecast tau of structures, from a fit or from published points, and their speed-ups.
+
+    Parameters
+    ----------
+    source : FitResult, or mapping of length to tau
+        A fit to a log, or published tau (bonus included) of chains.
+    structures
+        Structures or their text; chains alone where points are given.
+    profile
+        Step times of the model pair, seconds; without them there are no speed-ups.
+
+    Returns
+    -------
+    ForecastSpeeds
+        One row a structure.
+
+    Raises
+    ------
+    InputError
+        A structure that cannot be read or, from points, is no chain; points that cannot be used.
+    """
+    if isinstance(source, FitResult):
+        return with_speed(forecast(source, structures), profile)
+    asked = [one if isinstance(one, Structure) else Structure.parse(one) for one in structures]
+    lengths = [one.length for one in asked if isinstance(one, ChainStructure)]
+    if len(lengths) < len(asked):
+        raise InputError("structures", ", ".join(map(str, asked)), "chains, since points are for chains")
+    return with_speed(forecast_points(source, lengths), profile)
+
+
+def with_speed(forecasts: Sequence[Forecast], profile: CostProfile | None) -> ForecastSpeeds:
+    """Add speed-ups to forecasts.
 
     Parameters
     ----------
     forecasts
-        From `gumiho_simulator.forecasting.forecasts`.
+        From `gumiho_simulator.forecasting`.
     profile
-        Step times of the model pair, seconds.
+        Step times of the model pair, seconds; None: unknown.
 
     Returns
     -------
-    dict
-        forecasts: one dict each, with speedup, speedup_lo, speedup_hi (over plain decoding, at tau and its
-        limits, wider where the profile gives its own error; None where there is no tau, or where the profile was
-        not measured so far, which the note then says); best: the supported structure of highest speed-up, or
-        None; break_even: the longest supported chain that is not slower than plain decoding, or None.
+    ForecastSpeeds
+        One row a forecast.
     """
-    rows = []
-    for one in forecasts:
-        row = one.to_json()
+    rows = [one.to_json() for one in forecasts]
+    for one, row in zip(forecasts, rows, strict=True):
+        if profile is None:
+            continue
         row |= dict.fromkeys(("speedup", "speedup_lo", "speedup_hi"))
         if one.tau is not None:
             try:
-                depth, nodes = _size(one)
-                row["speedup"] = profile.speedup(one.tau, depth, nodes)
+                row["speedup"] = profile.speedup(one.tau, *_size(one))
                 if one.lo is not None and one.hi is not None:
                     limits = speedup_limits(row["speedup"], one.tau, one.lo, one.hi, profile.relative_error or 0.0)
                     row["speedup_lo"], row["speedup_hi"] = limits
             except InputError as error:
                 row["note"] = "; ".join(part for part in (one.note, f"no speed-up: {error}") if part)
-        rows.append(row)
-    known = [row for row in rows if row["supported"] and row["speedup"] is not None]
-    best = max(known, key=lambda row: float(row["speedup"]), default=None)
-    lengths = [ChainStructure(int(row["structure"][6:])) for row in known if _pays(row)]
-    longest = max(lengths, key=lambda chain: chain.length, default=None)
-    return {
-        "forecasts": rows,
-        "best": None if best is None else best["structure"],
-        "break_even": None if longest is None else str(longest),
-    }
-
-
-def _pays(row: dict[str, Any]) -> bool:
-    return str(row["structure"]).startswith("chain:") and float(row["speedup"]) >= 1
+    return ForecastSpeeds(tuple(rows), profile is not None)
 
 
 def _size(one: Forecast) -> tuple[int, int]:
@@ -157,35 +241,3 @@ def _size(one: Forecast) -> tuple[int, int]:
     if isinstance(structure, StaticTree):
         return structure.depth, len(structure.paths) + 1
     raise InputError("structure", one.structure, "a chain or a tree of settled size")
-
-
-def verdicts(result: dict[str, Any]) -> list[str]:
-    """Say in words what `with_speed` found, and how sure it is.
-
-    Parameters
-    ----------
-    result
-        What `with_speed` returned.
-
-    Returns
-    -------
-    list of str
-        Lines for people; none where nothing is known.
-    """
-    known = [row for row in result["forecasts"] if row["supported"] and row["speedup"] is not None]
-    best = next((row for row in known if row["structure"] == result["best"]), None)
-    if best is None:
-        return []
-    lines = [f"fastest of the {len(known)} supported, at their estimates: {best['structure']}"]
-    if best["speedup_lo"] is not None:
-        others = [r["structure"] for r in known if r is not best and (r["speedup_hi"] or 0) >= best["speedup_lo"]]
-        lines[0] += f"; not told apart from it: {', '.join(others)}" if others else ""
-    chains = [int(r["structure"][6:]) for r in known if r["structure"].startswith("chain:")]
-    if chains and best["structure"] == f"chain:{max(chains)}":
-        lines.append("it is the longest chain with support: a longer one may be faster still")
-    even = [row["structure"] for row in known if row["speedup"] >= 1]
-    if even:
-        lines.append(f"not slower than plain decoding, at the estimates: {', '.join(even)}")
-    sure = [row["structure"] for row in known if (row["speedup_lo"] or 0) > 1]
-    lines.append(f"faster than plain decoding with the whole interval: {', '.join(sure) or 'none'}")
-    return lines

@@ -7,21 +7,22 @@ machine is decided by leaving out each size in turn and predicting its time from
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gumiho_theory import InputError
+from gumiho_theory.types import FloatArray
 
-FloatArray = NDArray[np.float64]
 Kind = Literal["line", "stair"]
 
 KINDS: tuple[Kind, ...] = ("line", "stair")
 # Rows of a matrix product that kernels take at once.
 _WIDTHS = (2, 4, 8, 16, 32, 64, 128)
-_FEWEST = 3  # sizes below which leaving one out says nothing
+FEWEST_SIZES = 3  # sizes below which leaving one out says nothing
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,17 @@ class StepTime:
         seconds: FloatArray = _columns(np.asarray(nodes), np.asarray(context), self.width) @ weights
         return seconds
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the kind, the width, and the parts of the time in milliseconds."""
+        return {
+            "kind": self.kind,
+            "width": self.width,
+            "verify_fixed_ms": 1000 * self.fixed,
+            "verify_first_ms": 1000 * self.first,
+            "verify_each_ms": 1000 * self.each,
+            "verify_context_ms": 1000 * self.context_each,
+        }
+
 
 @dataclass(frozen=True)
 class StepTimeFit:
@@ -115,7 +127,36 @@ class StepTimeFit:
     @property
     def error(self) -> LengthError | None:
         """Of the kind taken."""
-        return next((one for one in self.errors if one.kind == self.time.kind), None)
+        return error_of(self.time.kind, self.errors)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what ``gumiho cost PROFILE --json`` prints: `StepTime.to_json`, and the errors."""
+        return {**self.time.to_json(), "errors": [vars(one) for one in self.errors]}
+
+
+def error_of(kind: Kind, errors: Sequence[LengthError]) -> LengthError | None:
+    """Return the errors of a kind; None where there are none."""
+    return next((one for one in errors if one.kind == kind), None)
+
+
+def better_kind(left_out: Callable[[Kind], FloatArray]) -> tuple[Kind, tuple[LengthError, ...]]:
+    """Choose between line and stair.
+
+    Parameters
+    ----------
+    left_out
+        Signed relative errors of a kind, one a size left out; none where there are too few sizes.
+
+    Returns
+    -------
+    kind
+        Of the smaller mean error; a line where there are none.
+    errors : tuple of LengthError
+        Of each kind.
+    """
+    errors = {kind: left_out(kind) for kind in KINDS}
+    scored = tuple(LengthError.of(kind, values) for kind, values in errors.items() if values.size)
+    return (min(scored, key=lambda one: one.mean).kind if scored else "line"), scored
 
 
 def fit_step_time(nodes: ArrayLike, seconds: ArrayLike, context: ArrayLike | None = None) -> StepTimeFit:
@@ -144,10 +185,8 @@ def fit_step_time(nodes: ArrayLike, seconds: ArrayLike, context: ArrayLike | Non
         Fewer than two sizes, unequal numbers of values, or values out of range.
     """
     sizes, times, behind = _checked(nodes, seconds, context)
-    errors = {kind: left_out_errors(sizes, times, behind, kind) for kind in KINDS}
-    scored = tuple(LengthError.of(kind, values) for kind, values in errors.items() if values.size)
-    kind = min(scored, key=lambda one: one.mean).kind if scored else "line"
-    return StepTimeFit(fit_kind(sizes, times, behind, kind), scored)
+    kind, errors = better_kind(lambda kind: left_out_errors(sizes, times, behind, kind))
+    return StepTimeFit(fit_kind(sizes, times, behind, kind), errors)
 
 
 def left_out_errors(nodes: FloatArray, seconds: FloatArray, context: FloatArray, kind: Kind) -> FloatArray:
@@ -166,7 +205,7 @@ def left_out_errors(nodes: FloatArray, seconds: FloatArray, context: FloatArray,
         (predicted - measured) / measured, sizes ascending, a size of 1 left out; empty with fewer than three.
     """
     sizes = np.unique(nodes)
-    if sizes.size < _FEWEST:
+    if sizes.size < FEWEST_SIZES:
         return np.zeros(0)
     errors = []
     for size in sizes[sizes > 1]:
@@ -194,7 +233,7 @@ def fit_kind(nodes: FloatArray, seconds: FloatArray, context: FloatArray, kind: 
     widths = (1,) if kind == "line" else _WIDTHS
     # One context alone cannot be told from what every step takes.
     context = context if np.ptp(context) > 0 else np.zeros_like(context)
-    fits = [(*_nonnegative(_columns(nodes, context, width), seconds), width) for width in widths]
+    fits = [(*relative_least_squares(_columns(nodes, context, width), seconds), width) for width in widths]
     least = min(residual for _, residual, _ in fits)
     weights, _, width = [one for one in fits if one[1] <= least + 1e-12][-1]
     fixed, first, each, behind = map(float, weights)
@@ -204,7 +243,7 @@ def fit_kind(nodes: FloatArray, seconds: FloatArray, context: FloatArray, kind: 
     return StepTime(width, fixed, first, each, behind)
 
 
-def relative_least_squares(columns: FloatArray, seconds: FloatArray) -> FloatArray:
+def relative_least_squares(columns: FloatArray, seconds: FloatArray) -> tuple[FloatArray, float]:
     """Non-negative coefficients of the least relative squared error.
 
     Parameters
@@ -216,13 +255,11 @@ def relative_least_squares(columns: FloatArray, seconds: FloatArray) -> FloatArr
 
     Returns
     -------
-    ndarray [P]
-        Coefficients, at least 0.
+    coefficients : ndarray [P]
+        At least 0.
+    residual : float
+        Root of the sum of squared relative errors.
     """
-    return _nonnegative(columns, seconds)[0]
-
-
-def _nonnegative(columns: FloatArray, seconds: FloatArray) -> tuple[FloatArray, float]:
     from scipy.optimize import nnls
 
     weights, residual = nnls(columns / seconds[:, None], np.ones_like(seconds))

@@ -1,16 +1,25 @@
-"""Figures of an allocation search: tau against cycle time with its front, and any quantity by split of the heads.
-
-Like the figures of `gumiho_simulator.figures.basics`: data and an Axes in, the Axes out.
-"""
+"""An allocation search drawn: tau against cycle time with its front, and any quantity by split of the heads."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gumiho_simulator.allocating.heads import Allocation, Allocations
-from gumiho_simulator.figures.basics import BLUE, GREEN, GREY, INK, MUTED, ORANGE, new_axes
+from gumiho_simulator.figures.axes import (
+    BLUE,
+    GREY,
+    INK,
+    MUTED,
+    ORANGE,
+    SERIES,
+    error_bars,
+    legend_above,
+    new_axes,
+)
+from gumiho_simulator.figures.file import write_figure
 from gumiho_theory import InputError
 
 if TYPE_CHECKING:
@@ -21,7 +30,6 @@ _QUANTITIES: dict[str, tuple[str, tuple[str, ...]]] = {
     "speedup": ("speedup over plain decoding", ("speedup_lo", "speedup_hi")),
     "cycle_seconds": ("milliseconds of a cycle, by the profile", ()),
 }
-_LINES = ((BLUE, "o"), (ORANGE, "s"), (GREEN, "D"), (GREY, "^"))
 _SIZE = (6.4, 4.4)  # of a new figure, inches
 
 
@@ -35,21 +43,14 @@ def plot_front(found: Allocations, ax: Axes | None = None) -> Axes:
     ----------
     found
         Allocations under a profile.
-    ax
-        Where to draw; a new figure by default.
-
-    Returns
-    -------
-    Axes
-        The axes drawn on.
     """
-    ax = ax if ax is not None else new_axes(_SIZE)
+    ax = ax or new_axes(*_SIZE)
     on_front = set(map(id, found.front))
     beaten = [row for row in found.rows if id(row) not in on_front]
     if beaten:
-        _points(ax, beaten, GREY, "o", "beaten in tau and time by another")
+        _points(ax, beaten, color=GREY, label="beaten in tau and time by another")
     ax.plot([_ms(row) for row in found.front], [row.tau for row in found.front], color=BLUE, linewidth=1.6, alpha=0.75)
-    _points(ax, list(found.front), BLUE, "o", "front")
+    _points(ax, list(found.front), color=BLUE, label="front")
     best = found.best
     ax.plot(
         _ms(best),
@@ -84,7 +85,7 @@ def plot_front(found: Allocations, ax: Axes | None = None) -> Axes:
         xlim=(min(times) - margin_x, max(times) + margin_x),
         ylim=(min(heights) - margin_y, max(heights) + margin_y),
     )
-    ax.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), borderaxespad=0.2, handletextpad=0.6, frameon=False)
+    legend_above(ax)
     return ax
 
 
@@ -98,13 +99,6 @@ def plot_by_split(found: Allocations, quantity: str, ax: Axes | None = None) -> 
     quantity
         ``tau`` (bonus included, micro), ``speedup`` (over plain decoding), both with 95 % intervals where there are
         any, or ``cycle_seconds``, drawn in milliseconds.
-    ax
-        Where to draw; a new figure by default.
-
-    Returns
-    -------
-    Axes
-        The axes drawn on.
 
     Raises
     ------
@@ -113,7 +107,7 @@ def plot_by_split(found: Allocations, quantity: str, ax: Axes | None = None) -> 
     """
     if quantity not in _QUANTITIES:
         raise InputError("quantity", repr(quantity), " or ".join(_QUANTITIES))
-    ax = ax if ax is not None else new_axes(_SIZE)
+    ax = ax or new_axes(*_SIZE)
     label, limits = _QUANTITIES[quantity]
     scale = 1000.0 if quantity == "cycle_seconds" else 1.0
     layers = sorted({row.serial_layers or 0 for row in found.rows})
@@ -122,43 +116,26 @@ def plot_by_split(found: Allocations, quantity: str, ax: Axes | None = None) -> 
         own = (row for row in found.rows if (row.serial_layers or 0) == count)
         rows = sorted(own, key=lambda row: (row.serial, row.parallel))
         values = np.array([scale * getattr(row, quantity) for row in rows])
-        ends = [[getattr(row, name) for row in rows] for name in limits] or [[None] * len(rows)] * 2
-        bars = [[0.0 if end is None else abs(end - v) for end, v in zip(one, values, strict=True)] for one in ends]
+        low, high = [[getattr(row, name) for row in rows] for name in limits] or [[None] * len(rows)] * 2
         shift = 0.06 * (number - (len(layers) - 1) / 2)
         place = [splits.index((row.serial, row.parallel)) + shift for row in rows]
-        colour, marker = _LINES[number % len(_LINES)]
+        colour, marker = SERIES[number % len(SERIES)]
         name = f"{count} layer{'s' * (count > 1)}" if count else "no serial step, or layers not said"
-        ax.errorbar(
-            place,
-            values,
-            yerr=bars,
-            fmt=f"-{marker}",
-            color=colour,
-            markersize=5.5,
-            linewidth=1.4,
-            elinewidth=1.4,
-            capsize=2.5,
-            label=name,
-        )
+        error_bars(ax, place, values, low, high, fmt=f"-{marker}", color=colour, linewidth=1.4, label=name)
     ax.set_xticks(range(len(splits)), [f"{serial} + {parallel}" for serial, parallel in splits])
     ax.set(xlabel="serial steps + parallel heads", ylabel=label)
-    ax.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=3, borderaxespad=0.2, frameon=False)
+    legend_above(ax, columns=3)
     return ax
 
 
-def _points(ax: Axes, rows: list[Allocation], colour: str, marker: str, label: str) -> None:
-    bars = np.array([[0.0 if end is None else abs(end - row.tau) for end in (row.lo, row.hi)] for row in rows]).T
-    ax.errorbar(
-        [_ms(row) for row in rows],
-        [row.tau for row in rows],
-        yerr=bars,
-        fmt=marker,
-        color=colour,
-        markersize=5.5,
-        elinewidth=1.4,
-        capsize=2.5,
-        label=label,
-    )
+def write_front(found: Allocations, path: Path) -> None:
+    """Write `plot_front` to a file; see `write_figure`."""
+    write_figure(path, _SIZE, lambda figure: plot_front(found, figure.subplots()))
+
+
+def _points(ax: Axes, rows: list[Allocation], **look: Any) -> None:
+    low, high = [row.lo for row in rows], [row.hi for row in rows]
+    error_bars(ax, [_ms(row) for row in rows], [row.tau for row in rows], low, high, fmt="o", **look)
 
 
 def _ms(row: Allocation) -> float:

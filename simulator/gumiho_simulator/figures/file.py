@@ -1,12 +1,13 @@
-"""Figures that commands write as files: .svg, .png or .pdf."""
+"""Figures as files, .svg, .png or .pdf, and as SVG text for a page."""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gumiho_simulator.figures.basics import style
+from gumiho_simulator.figures.axes import style
 from gumiho_theory import InputError
 from gumiho_theory.files import check_output, write_atomically
 
@@ -55,3 +56,36 @@ def write_figure(path: Path, size: tuple[float, float], draw: Callable[[Figure],
         draw(figure)
         metadata = {"Date": None} if kind == "svg" else None
         write_atomically(path, lambda file: figure.savefig(file, format=kind, metadata=metadata))
+
+
+def svg_text(name: str, size: tuple[float, float], draw: Callable[[Figure], object], ground: str = "none") -> str:
+    """Draw a figure as SVG text without touching matplotlib's global state; equal data give equal text.
+
+    Parameters
+    ----------
+    name
+        Of the figure: ids within the text are hashed with it, so that several figures can share one page.
+    size
+        Width and height, inches.
+    draw
+        Draws on the empty figure.
+    ground
+        Colour behind it.
+
+    Returns
+    -------
+    str
+        The file's text.
+    """
+    from matplotlib import rc_context
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    settings = {**style(), "figure.facecolor": ground, "savefig.facecolor": ground}
+    with rc_context({**settings, "svg.fonttype": "path", "svg.hashsalt": name}):
+        figure = Figure(figsize=size, layout="constrained")
+        FigureCanvasSVG(figure)
+        draw(figure)
+        text = io.StringIO()
+        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+    return text.getvalue()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gumiho_simulator.figures.basics import BLUE, GREEN, MUTED, new_axes
+from gumiho_simulator.figures.axes import BLUE, GREEN, MUTED, new_axes
 from gumiho_simulator.figures.trees import token_text
 from gumiho_theory import DraftTree, InputError
 
@@ -28,13 +28,6 @@ def plot_attention_mask(
         N token texts, the root's first.
     accepted
         Indices of the accepted nodes, whose rows are drawn in another colour; the root is one of them.
-    ax
-        Where to draw; a new figure of fitting size by default.
-
-    Returns
-    -------
-    Axes
-        The axes drawn on.
 
     Raises
     ------
@@ -49,17 +42,11 @@ def plot_attention_mask(
     if not on_path <= set(range(tree.n_nodes)):
         raise InputError("accepted nodes", sorted(on_path), f"indices below {tree.n_nodes}")
     side = 1.8 + 0.26 * tree.n_nodes
-    ax = ax if ax is not None else new_axes((side, side))
+    ax = ax or new_axes(side, side)
     cells = tree.ancestor_mask.astype(np.int64)
     cells[sorted(on_path)] *= 2
-    ax.pcolormesh(
-        cells,
-        cmap=ListedColormap(["#ffffff", BLUE, GREEN]),
-        vmin=0,
-        vmax=2,
-        edgecolors=MUTED,
-        linewidth=0.3,
-    )
+    colours = ListedColormap(["#ffffff", BLUE, GREEN])
+    ax.pcolormesh(cells, cmap=colours, vmin=0, vmax=2, edgecolors=MUTED, linewidth=0.3)
     ticks = np.arange(tree.n_nodes) + 0.5
     names = [token_text(label) for label in labels]
     ax.set_xticks(ticks, names, rotation=90, fontsize=8)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gumiho_simulator.costs.paper import RatioPrediction
-from gumiho_simulator.figures.basics import BLUE, GREY, INK, MUTED, ORANGE, new_axes
+from gumiho_simulator.figures.axes import BLUE, GREY, INK, MUTED, ORANGE, legend_above, names_at_side, new_axes
 from gumiho_theory import InputError
 
 if TYPE_CHECKING:
@@ -24,19 +24,14 @@ LABELS = {
 def plot_published(table: pd.DataFrame, quantity: str, ax: Axes | None = None) -> Axes:
     """Draw one quantity of EAGLE-2 and Gumiho by target, averaged over the benchmarks; one row a temperature.
 
+    Small dots are the single benchmarks.
+
     Parameters
     ----------
     table
         From `gumiho_simulator.costs.paper.published_speedups`.
     quantity
         ``tau`` or ``speedup``.
-    ax
-        Where to draw; a new figure by default.
-
-    Returns
-    -------
-    Axes
-        The axes drawn on. Small dots are the single benchmarks.
 
     Raises
     ------
@@ -46,7 +41,7 @@ def plot_published(table: pd.DataFrame, quantity: str, ax: Axes | None = None) -
     if quantity not in LABELS:
         raise InputError("quantity", repr(quantity), " or ".join(LABELS))
     rows = table.groupby(["target", "temperature"], sort=True).ngroups
-    ax = ax if ax is not None else new_axes((6.8, 1.0 + 0.34 * rows))
+    ax = ax or new_axes(6.8, 1.0 + 0.34 * rows)
     names = []
     for row, ((target, temperature), part) in enumerate(table.groupby(["target", "temperature"], sort=True)):
         names.append(f"{target}, T = {temperature:g}")
@@ -61,29 +56,22 @@ def plot_published(table: pd.DataFrame, quantity: str, ax: Axes | None = None) -
     ax.set_yticks(range(rows), names)
     ax.set_ylim(rows - 0.4, -0.6)
     ax.set(xlabel=LABELS[quantity])
-    ax.grid(False, axis="y")
-    ax.grid(True, axis="x")
-    ax.tick_params(axis="y", length=0)
-    ax.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=2, borderaxespad=0.2)
+    names_at_side(ax)
+    legend_above(ax, columns=2)
     return ax
 
 
 def plot_ratio_predictions(predictions: Sequence[RatioPrediction], ax: Axes | None = None) -> Axes:
     """Draw predicted against published ratios of speedups, Gumiho's over EAGLE-2's, with the line of no error.
 
+    The band is 5 % to either side.
+
     Parameters
     ----------
     predictions
         From `gumiho_simulator.costs.paper`: each is fitted on some targets and drawn for the others.
-    ax
-        Where to draw; a new figure by default.
-
-    Returns
-    -------
-    Axes
-        The axes drawn on; the band is 5 % to either side.
     """
-    ax = ax if ax is not None else new_axes((4.8, 4.6))
+    ax = ax or new_axes(4.8, 4.6)
     predicted = np.concatenate([one.predicted for one in predictions])
     published = np.concatenate([one.published for one in predictions])
     ends = np.array([min(predicted.min(), published.min()) - 0.02, max(predicted.max(), published.max()) + 0.02])

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gumiho_simulator.calibrating.error import Reliability
 from gumiho_simulator.calibrating.fitted import Calibrated
-from gumiho_simulator.figures.basics import BLUE, GREEN, MUTED, ORANGE, style
+from gumiho_simulator.figures.axes import BLUE, GREEN, MUTED, ORANGE, error_bars, new_axes
 from gumiho_simulator.figures.file import write_figure
 
 if TYPE_CHECKING:
@@ -27,34 +27,14 @@ def plot_reliability(curves: Mapping[str, Reliability], ax: Axes | None = None) 
     ----------
     curves
         Points by name, three at most.
-    ax
-        Where to draw; a new figure by default.
-
-    Returns
-    -------
-    Axes
-        The axes drawn on.
     """
-    if ax is None:
-        import matplotlib.pyplot as plt
-
-        with plt.rc_context(style()):
-            ax = plt.subplots(figsize=(4.2, 4.2), layout="constrained")[1]
+    ax = ax or new_axes(4.2, 4.2)
     ax.plot([0, 1], [0, 1], "--", color=MUTED, linewidth=1)
     for (name, curve), colour, marker in zip(curves.items(), (ORANGE, BLUE, GREEN), "os^", strict=False):
         observed = curve.observed
-        bars = np.stack([observed.estimate - observed.low, observed.high - observed.estimate])
-        ax.errorbar(
-            curve.forecast,
-            observed.estimate,
-            yerr=np.maximum(np.nan_to_num(bars), 0.0),
-            fmt=f"-{marker}",
-            color=colour,
-            markersize=4.5,
-            linewidth=1.2,
-            elinewidth=1.2,
-            label=name,
-        )
+        look: dict[str, Any] = {"fmt": f"-{marker}", "color": colour, "label": name, "markersize": 4.5, "capsize": 0}
+        widths: dict[str, Any] = {"linewidth": 1.2, "elinewidth": 1.2}
+        error_bars(ax, curve.forecast, observed.estimate, observed.low, observed.high, **look, **widths)
     ax.set(xlabel="forecast acceptance probability", ylabel="share accepted", xlim=(0, 1), ylim=(0, 1.02))
     ax.set_aspect("equal")
     ax.legend(loc="lower right", handletextpad=0.5)
@@ -69,12 +49,7 @@ def write_reliability(calibrated: Calibrated, path: Path) -> None:
     calibrated
         What `calibrate` returned.
     path
-        File to write; its suffix says the format: .svg, .png or .pdf.
-
-    Raises
-    ------
-    InputError
-        Another suffix, or the file cannot be written.
+        File to write; see `write_figure`.
     """
     columns = min(_COLUMNS, len(calibrated.depths))
     rows = -(-len(calibrated.depths) // columns)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gumiho_simulator.figures.basics import BLUE, GREEN, MUTED, ORANGE, new_axes
+from gumiho_simulator.figures.axes import BLUE, GREEN, MUTED, ORANGE, error_bars, new_axes
 from gumiho_simulator.figures.file import write_figure
 from gumiho_simulator.scoreboard.rows import ADVISED, CHAIN, DYNAMIC, PUBLISHED, SAME, STATIC, ScoreRow
 from gumiho_theory import DynamicTree, StaticTree, Structure
@@ -38,15 +38,8 @@ def plot_forecasts(rows: Sequence[ScoreRow], ax: Axes | None = None) -> Axes:
     ----------
     rows
         Forecasts; those without tau are left out.
-    ax
-        Where to draw; a new figure by default.
-
-    Returns
-    -------
-    Axes
-        The axes drawn on.
     """
-    ax = ax if ax is not None else new_axes(_SIZE)
+    ax = ax or new_axes(*_SIZE)
     ends = [value for row in rows for value in (row.measured, row.forecast, row.lo, row.hi) if value is not None]
     if ends:
         ax.plot([min(ends), max(ends)], [min(ends), max(ends)], "--", color=MUTED, linewidth=1)
@@ -55,19 +48,9 @@ def plot_forecasts(rows: Sequence[ScoreRow], ax: Axes | None = None) -> Axes:
         if not own:
             continue
         made = np.array([row.forecast for row in own], dtype=np.float64)
-        low = np.array([row.forecast if row.lo is None else row.lo for row in own], dtype=np.float64)
-        high = np.array([row.forecast if row.hi is None else row.hi for row in own], dtype=np.float64)
-        ax.errorbar(
-            [row.measured for row in own],
-            made,
-            yerr=np.maximum([made - low, high - made], 0.0),
-            fmt=_MARKERS[kind],
-            color=colour,
-            markersize=4,
-            elinewidth=0.9,
-            alpha=0.75,
-            label=kind,
-        )
+        low, high = [row.lo for row in own], [row.hi for row in own]
+        look: dict[str, Any] = {"fmt": _MARKERS[kind], "color": colour, "label": kind, "markersize": 4, "alpha": 0.75}
+        error_bars(ax, [row.measured for row in own], made, low, high, elinewidth=0.9, capsize=0, **look)
     ax.set(xlabel=f"measured {_TAU}", ylabel="forecast tau, with 95 % interval")
     ax.legend(loc="upper left", handletextpad=0.5)
     return ax
@@ -76,22 +59,17 @@ def plot_forecasts(rows: Sequence[ScoreRow], ax: Axes | None = None) -> Axes:
 def plot_errors(rows: Sequence[ScoreRow], ax: Axes | None = None) -> Axes:
     """Draw signed errors by structure, one point a forecast, with what a perfect model would show.
 
+    Errors are in percent of the measured tau. Grey bars: the error that a perfect model exceeds one time in twenty with
+    the same held-out prompts.
+
     Parameters
     ----------
     rows
         Forecasts; those without tau are left out.
-    ax
-        Where to draw; a new figure by default.
-
-    Returns
-    -------
-    Axes
-        The axes drawn on; errors in percent of the measured tau. Grey bars: the error that a perfect model exceeds one
-        time in twenty with the same held-out prompts.
     """
     import seaborn
 
-    ax = ax if ax is not None else new_axes(_SIZE)
+    ax = ax or new_axes(*_SIZE)
     known = [row for row in rows if row.relative_error is not None]
     names = sorted({_label(row) for row in known}, key=_order)
     floors = {
@@ -124,7 +102,7 @@ def plot_errors(rows: Sequence[ScoreRow], ax: Axes | None = None) -> Axes:
 
 
 def write_scoreboard_figure(rows: Sequence[ScoreRow], path: Path) -> None:
-    """Write both figures side by side; see `figure_file.write_figure`.
+    """Write both figures side by side; see `write_figure`.
 
     Parameters
     ----------

@@ -1,7 +1,6 @@
 """Figures of the early-token theorem: what moving acceptance rate earlier gains, and where it does harm.
 
-Like the figures of `style`: each takes data and an Axes and returns the Axes. Rates are conditional;
-gains and losses are of E[L], in tokens a cycle, and the same for tau: the bonus token cancels.
+Rates are conditional; gains and losses are of E[L], in tokens a cycle, and the same for tau: the bonus token cancels.
 """
 
 from __future__ import annotations
@@ -10,22 +9,20 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from gumiho_simulator.figures.basics import BLUE, GREEN, INK, MUTED, ORANGE, new_axes
+from gumiho_simulator.figures.axes import BLUE, INK, MUTED, ORANGE, SERIES, legend_above, new_axes
 from gumiho_theory import InputError, sensitivity
 from gumiho_theory.theorem.boundary import MoveEffect, first_order_criterion
 from gumiho_theory.theorem.cases import Cases
 from gumiho_theory.theorem.losses import LargestLoss, one_early_loss
+from gumiho_theory.types import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-FloatArray = npt.NDArray[np.float64]
-
 # Colours of series that stand in an order, such as D, from few to many.
 _ORDERED = ("#7fb8d8", "#3e93c4", "#0173b2", "#0b4f7d", "#0a2c47")
-_MARKERS = "osD^v"
+_MOST = 5  # series of rates
 _BINS = 16
 _FEWEST = 30  # cases of an interval that is drawn
 _ROOMY = 0.55  # a threshold below which the regions have room for their names
@@ -40,20 +37,13 @@ def plot_gain_by_mass(admissible: Mapping[int, Cases], ax: Axes | None = None) -
         Random cases that meet the hypothesis, for up to five D. Solid lines are their median gain. For the same D,
         dashed lines are what is lost by (1-z, z, 1, ..., 1) -> (1, 0, 1, ..., 1), which does not meet it:
         z ((D-1)(1-z) - 1), at its peak the largest possible loss for D <= 14.
-    ax
-        Where to draw; a new figure by default.
-
-    Returns
-    -------
-    Axes
-        The axes drawn on.
 
     Raises
     ------
     InputError
         When there is no D, or more than five.
     """
-    ax = ax if ax is not None else new_axes((7.2, 4.8))
+    ax = ax or new_axes(7.2, 4.8)
     if not 1 <= len(admissible) <= len(_ORDERED):
         raise InputError("cases", f"{len(admissible)} values of D", f"1..{len(_ORDERED)}")
     for (depth, cases), colour in zip(sorted(admissible.items()), _ORDERED[-len(admissible) :], strict=True):
@@ -83,21 +73,12 @@ def plot_sensitivity(rates: Mapping[str, Sequence[float] | FloatArray], ax: Axes
     ----------
     rates : mapping of str to array [D]
         Conditional rates, each under its name; up to five.
-    ax
-        Where to draw; a new figure by default.
-
-    Returns
-    -------
-    Axes
-        The axes drawn on.
     """
-    ax = ax if ax is not None else new_axes((7.2, 4.2))
-    if not 1 <= len(rates) <= len(_MARKERS):
-        raise InputError("rates", f"{len(rates)} lists", f"1..{len(_MARKERS)}")
+    ax = ax or new_axes(7.2, 4.2)
+    if not 1 <= len(rates) <= _MOST:
+        raise InputError("rates", f"{len(rates)} lists", f"1..{_MOST}")
     deepest = 0
-    for (name, values), marker, colour in zip(
-        rates.items(), _MARKERS, (BLUE, ORANGE, GREEN, "#cc78bc", "#949494"), strict=False
-    ):
+    for (name, values), (colour, marker) in zip(rates.items(), SERIES, strict=False):
         worth = sensitivity(np.asarray(values))
         position = np.arange(1, worth.size + 1)
         deepest = max(deepest, worth.size)
@@ -110,7 +91,7 @@ def plot_sensitivity(rates: Mapping[str, Sequence[float] | FloatArray], ax: Axes
     ax.set_ylim(bottom=0)
     ax.set_xticks(np.arange(1, deepest + 1))
     ax.plot([], [], ":", color=MUTED, linewidth=1.8, label="the next position is worth more")
-    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False, borderaxespad=0.2)
+    legend_above(ax, columns=2)
     return ax
 
 
@@ -125,17 +106,10 @@ def plot_harmful_region(effect: MoveEffect, ax: Axes | None = None) -> Axes:
     ----------
     effect : MoveEffect
         From `gumiho_theory.theorem.boundary.move_effect`.
-    ax
-        Where to draw; a new figure by default.
-
-    Returns
-    -------
-    Axes
-        The axes drawn on.
     """
     from matplotlib.colors import TwoSlopeNorm
 
-    ax = ax if ax is not None else new_axes((6.4, 5.2))
+    ax = ax or new_axes(6.4, 5.2)
     rate = np.linspace(0, 1, 401)
     change = effect.change(rate[None, :], rate[:, None])
     # Gains reach further than losses, which are the subject: the scale ends where half of the gains do.
@@ -174,17 +148,10 @@ def plot_largest_loss(losses: Sequence[LargestLoss], ax: Axes | None = None) -> 
     ----------
     losses : sequence of LargestLoss
         For some values of D, ascending.
-    ax
-        Where to draw; a new figure by default.
-
-    Returns
-    -------
-    Axes
-        The axes drawn on.
     """
     from matplotlib.ticker import NullLocator
 
-    ax = ax if ax is not None else new_axes((7.2, 4.4))
+    ax = ax or new_axes(7.2, 4.4)
     depth = np.array([loss.depth for loss in losses])
     share = np.array([float(loss.loss) for loss in losses]) / (depth - 1)
     one_early = np.array([float(one_early_loss(int(d))) for d in depth]) / (depth - 1)

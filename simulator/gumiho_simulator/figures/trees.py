@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gumiho_simulator.figures.basics import GREEN, MUTED, new_axes
+from gumiho_simulator.figures.axes import GREEN, MUTED, new_axes
 from gumiho_theory import DraftTree, InputError
+from gumiho_theory.types import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-FloatArray = NDArray[np.float64]
 
 _LONGEST_LABEL = 8
 _COLUMN, _ROW = 1.42, 0.36  # inches a depth and a leaf take
@@ -40,16 +39,9 @@ def plot_draft_tree(
         Indices of the accepted nodes; the root is drawn as one of them.
     q_draft : ndarray [N], optional
         Draft probability of each node given its parent, written after its token; the root's is ignored.
-    ax
-        Where to draw; a new figure of fitting size by default.
     max_nodes
         How many nodes to draw: the accepted path, and then those of highest q_draft along their path
         (earliest first without q_draft); a node says how many of its descendants were left out.
-
-    Returns
-    -------
-    Axes
-        The axes drawn on.
 
     Raises
     ------
@@ -68,7 +60,7 @@ def plot_draft_tree(
     shown = kept_nodes(tree, on_path, q_draft, max_nodes)
     height, n_rows = _rows(tree, shown, on_path)
     depth = int(tree.depths[shown].max())
-    ax = ax if ax is not None else new_axes(tree_figure_size(tree, accepted, q_draft, max_nodes))
+    ax = ax or new_axes(*tree_figure_size(tree, accepted, q_draft, max_nodes))
 
     hidden = _hidden_below(tree, shown)
     for node in shown:
@@ -88,28 +80,10 @@ def plot_draft_tree(
                 solid_joinstyle="round",
                 zorder=2 if good else 1,
             )
-        box = FancyBboxPatch(
-            (x - 0.36, y - 0.36),
-            0.72,
-            0.72,
-            boxstyle="round,pad=0,rounding_size=0.1",
-            facecolor=GREEN if good else "none",
-            alpha=0.28 if good else 1.0,
-            edgecolor="none",
-            zorder=0,
-        )
-        edge = FancyBboxPatch(
-            (x - 0.36, y - 0.36),
-            0.72,
-            0.72,
-            boxstyle="round,pad=0,rounding_size=0.1",
-            facecolor="none",
-            edgecolor=GREEN if good else MUTED,
-            linewidth=1.6 if good else 0.7,
-            zorder=3,
-        )
-        ax.add_patch(box)
-        ax.add_patch(edge)
+        colour, shape = (GREEN if good else MUTED), "round,pad=0,rounding_size=0.1"
+        box = partial(FancyBboxPatch, (x - 0.36, y - 0.36), 0.72, 0.72, boxstyle=shape)
+        ax.add_patch(box(facecolor=GREEN if good else "none", alpha=0.28 if good else 1.0, edgecolor="none", zorder=0))
+        ax.add_patch(box(facecolor="none", edgecolor=colour, linewidth=1.6 if good else 0.7, zorder=3))
         chance = "" if q_draft is None or node == 0 else f"{q_draft[node]:.2f}".removeprefix("0")
         ax.text(
             x - (0.31 if chance else 0.0),
@@ -125,15 +99,7 @@ def plot_draft_tree(
         if hidden[node]:
             ax.text(x + 0.39, y - 0.27, f"+{hidden[node]}", ha="left", va="center", fontsize=7, color=MUTED)
     for level in range(depth + 1):
-        ax.text(
-            level,
-            -1.0,
-            "root" if level == 0 else str(level),
-            ha="center",
-            va="center",
-            fontsize=9,
-            color=MUTED,
-        )
+        ax.text(level, -1.0, str(level or "root"), ha="center", va="center", fontsize=9, color=MUTED)
     ax.text(-0.36, -1.75, "draft position", ha="left", va="center", fontsize=9, color=MUTED)
     ax.set_xlim(-0.5, depth + 0.62)
     ax.set_ylim(n_rows - 0.4, -2.1)
@@ -175,18 +141,7 @@ def kept_nodes(tree: DraftTree, on_path: set[int], q_draft: FloatArray | None, m
 
 
 def token_text(text: str) -> str:
-    """Make a token's text visible and short: spaces and line ends as signs, the middle of long ones left out.
-
-    Parameters
-    ----------
-    text
-        The token's text.
-
-    Returns
-    -------
-    str
-        At most eight characters.
-    """
+    """Make a token visible in at most eight characters: signs for white space, the middle of long ones left out."""
     shown = text.replace("\r", "").replace("\n", "⏎").replace("\t", "⇥").replace(" ", "␣")
     shown = "".join(c if c.isprintable() else "�" for c in shown) or "∅"
     if len(shown) > _LONGEST_LABEL:
@@ -198,18 +153,7 @@ def token_text(text: str) -> str:
 def tree_figure_size(
     tree: DraftTree, accepted: Iterable[int] = (), q_draft: FloatArray | None = None, max_nodes: int = 30
 ) -> tuple[float, float]:
-    """Size at which a tree's text is readable.
-
-    Parameters
-    ----------
-    tree, accepted, q_draft, max_nodes
-        As in `plot_draft_tree`.
-
-    Returns
-    -------
-    tuple of float
-        Width and height in inches.
-    """
+    """Return width and height, in inches, at which `plot_draft_tree` of the same arguments is readable."""
     on_path = {0, *accepted}
     shown = kept_nodes(tree, on_path, q_draft, max_nodes)
     _, n_rows = _rows(tree, shown, on_path)

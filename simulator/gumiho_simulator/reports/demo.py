@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -11,24 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gumiho_simulator.figures.basics import (
-    plot_cycle_time,
-    plot_length_distribution,
-    plot_rates,
-    style,
-)
+from gumiho_simulator.figures.file import svg_text
+from gumiho_simulator.figures.rates import plot_cycle_time, plot_length_distribution, plot_rates
 from gumiho_simulator.figures.trees import plot_draft_tree, tree_figure_size
 from gumiho_simulator.forecasting.intervals import Interval, rate_intervals, ratio_interval
 from gumiho_simulator.forecasting.validation import Validation
 from gumiho_simulator.reports.facts import DemoSummary
-from gumiho_simulator.reports.page import inline_svg, template
-from gumiho_theory import InputError, Trace
-from gumiho_theory.files import write_atomically
+from gumiho_simulator.reports.page import inline_svg, template, write_files
+from gumiho_theory import Trace
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _SIZE = (5.4, 3.7)
+_NAMES = {"rates": "rates_by_position", "length": "accepted_length", "time": "cycle_time", "tree": "draft_tree"}
 _PARTS = ("draft", "verify", "other")
 
 
@@ -63,15 +58,10 @@ def write_report(folder: str | os.PathLike[str], trace: Trace, validation: Valid
     times = cycle_times(trace, validation.seed)
     figures = _figures(rates, times, validation, summary)
     page = _page(trace, validation, summary, rates, times, figures)
-    try:
-        (place / "figures").mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(str(place), error.strerror or str(error), "a folder that can be written") from error
-    for name, svg in figures.items():
-        # On the page a figure lies on a card of the page's colour; alone, it needs a ground of its own.
-        ground = re.sub(r"(<svg\b[^>]*>)", r'\1<rect width="100%" height="100%" fill="#ffffff"/>', svg, count=1)
-        _write_text(place / "figures" / f"{name}.svg", ground)
-    _write_text(place / "index.html", page)
+    # On the page a figure lies on a card of the page's colour; alone, it needs a ground of its own.
+    ground = r'\1<rect width="100%" height="100%" fill="#ffffff"/>'
+    alone = {f"figures/{name}.svg": re.sub(r"(<svg\b[^>]*>)", ground, svg, count=1) for name, svg in figures.items()}
+    write_files(place, {**alone, "index.html": page})
     return place / "index.html"
 
 
@@ -113,40 +103,23 @@ def _figures(
     summary: DemoSummary,
 ) -> dict[str, str]:
     """Draw every figure for which there is data, as SVG text by name."""
-    figures = {"rates_by_position": _svg("rates", _SIZE, lambda ax: plot_rates(*rates, ax=ax))}
+    drawn: dict[str, tuple[tuple[float, float], Callable[[Axes], Axes]]] = {
+        "rates": (_SIZE, lambda ax: plot_rates(*rates, ax=ax))
+    }
     predicted = best_forecast(validation)
     if predicted is not None:
-        figures["accepted_length"] = _svg(
-            "length", _SIZE, lambda ax: plot_length_distribution(predicted, validation.measured_pmf, ax=ax)
-        )
+        drawn["length"] = (_SIZE, lambda ax: plot_length_distribution(predicted, validation.measured_pmf, ax=ax))
     if times:
-        figures["cycle_time"] = _svg(
-            "time", (5.4, 3.3), lambda ax: plot_cycle_time(times, summary.plain_step_ms, summary.tau, ax=ax)
-        )
-    drawing = summary.drawing
-    if drawing is not None:
-        size = tree_figure_size(drawing.tree, drawing.accepted, drawing.q_draft)
-        figures["draft_tree"] = _svg(
-            "tree",
-            size,
-            lambda ax: plot_draft_tree(drawing.tree, drawing.labels, drawing.accepted, drawing.q_draft, ax=ax),
-        )
-    return figures
+        drawn["time"] = ((5.4, 3.3), lambda ax: plot_cycle_time(times, summary.plain_step_ms, summary.tau, ax=ax))
+    if summary.drawing is not None:
+        one = summary.drawing
+        size = tree_figure_size(one.tree, one.accepted, one.q_draft)
+        drawn["tree"] = (size, lambda ax: plot_draft_tree(one.tree, one.labels, one.accepted, one.q_draft, ax=ax))
+    return {_NAMES[key]: _svg(key, *asked) for key, asked in drawn.items()}
 
 
 def best_forecast(validation: Validation) -> tuple[float, ...] | None:
-    """Return the forecast distribution of L of the model with the higher held-out likelihood.
-
-    Parameters
-    ----------
-    validation
-        A hold-out.
-
-    Returns
-    -------
-    tuple of float or None
-        P(L = 0..D); None when every model refused.
-    """
+    """Return P(L = 0..D) of the model with the higher held-out likelihood; None when every model refused."""
     candidates = [
         (-np.inf if fit.heldout_log_likelihood is None else fit.heldout_log_likelihood, one.pmf)
         for fit, one in zip(validation.fits, validation.forecasts, strict=True)
@@ -156,19 +129,7 @@ def best_forecast(validation: Validation) -> tuple[float, ...] | None:
 
 
 def _svg(name: str, size: tuple[float, float], draw: Callable[[Axes], Axes]) -> str:
-    """Draw one figure without touching matplotlib's global state; equal data give equal text."""
-    from matplotlib import rc_context
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
-
-    # Ids within an SVG are hashed with the salt, so that several figures can share one page.
-    with rc_context({**style(), "svg.fonttype": "path", "svg.hashsalt": name}):
-        figure = Figure(figsize=size, layout="constrained")
-        FigureCanvasSVG(figure)
-        draw(figure.add_subplot())
-        buffer = io.StringIO()
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    return buffer.getvalue()
+    return svg_text(name, size, lambda figure: draw(figure.add_subplot()))
 
 
 def _page(
@@ -215,7 +176,3 @@ def _headline_row(validation: Validation) -> Any:
 
 def _at(interval: Interval, i: int) -> tuple[float, float, float]:
     return float(interval.estimate[i]), float(interval.low[i]), float(interval.high[i])
-
-
-def _write_text(path: Path, text: str) -> None:
-    write_atomically(path, lambda file: file.write(text.encode()))

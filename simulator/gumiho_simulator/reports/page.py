@@ -1,12 +1,17 @@
-"""What the HTML pages share: their templates and style sheet, numbers, and figures as elements of a page."""
+"""What the HTML pages share: templates, numbers, figures as elements of a page, and the folder written whole."""
 
 from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
 
-from gumiho_simulator.figures.basics import BLUE, GREEN, INK, MUTED
+from gumiho_simulator.figures.axes import BLUE, GREEN, INK, MUTED
+from gumiho_theory import InputError
+from gumiho_theory.files import reason, write_atomically
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -62,3 +67,31 @@ def inline_svg(svg: str, label: str) -> str:
     for colour, name in ((INK, "ink"), (MUTED, "muted"), (BLUE, "blue"), (GREEN, "green")):
         body = body.replace(colour, f"var(--{name})")
     return body.replace("<svg", f'<svg role="img" aria-label="{escape(label)}"', 1)
+
+
+def write_files(folder: Path, texts: Mapping[str, str]) -> None:
+    """Write texts into a folder, each in one step.
+
+    Parameters
+    ----------
+    folder
+        Made when missing.
+    texts
+        By the file's place in the folder, such as "figures/rates.svg".
+
+    Raises
+    ------
+    InputError
+        The folder or a file in it cannot be written.
+    """
+    try:
+        for place in {(folder / name).parent for name in texts}:
+            place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(str(folder), reason(error), "a folder that can be made and written") from error
+
+    def write(text: str, file: BinaryIO) -> None:
+        file.write(text.encode())
+
+    for name, text in texts.items():
+        write_atomically(folder / name, partial(write, text))

@@ -137,7 +137,7 @@ def test_what_cannot_be_simulated_is_refused(hidden: HiddenMarkovModel) -> None:
 
 
 def test_numba_is_imported_only_where_a_kernel_is_called() -> None:
-    program = "import sys, gumiho_simulator.commands.assemble, gumiho_simulator.replaying\n"
+    program = "import sys, gumiho_simulator.commands, gumiho_simulator.replaying\n"
     program += "import gumiho_simulator.acceptance.simulating\n"
     program += "assert 'numba' not in sys.modules"
     subprocess.run([sys.executable, "-c", program], check=True)

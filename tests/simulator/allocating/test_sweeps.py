@@ -57,7 +57,7 @@ def test_every_cell_is_the_forecast_of_its_own(folder: Path, tmp_path: Path) -> 
     table = pd.read_parquet(tmp_path / "out.parquet")
     assert table["structure"].tolist() == list(grid.structures) * 2
     for model in grid.models:
-        expected = with_speed(forecast(FitResult.read(model), grid.structures), PROFILE)["forecasts"]
+        expected = with_speed(forecast(FitResult.read(model), grid.structures), PROFILE).rows
         rows = table[table["model"] == model]
         for name in NUMBERS:
             wanted = np.array([row[name] for row in expected], dtype=np.float64)

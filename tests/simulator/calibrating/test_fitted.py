@@ -17,7 +17,7 @@ from gumiho_simulator import calibrate as calibrate_log
 from gumiho_simulator.calibrating.error import Scored, bin_by_mass, calibration_error, reliability
 from gumiho_simulator.calibrating.fitted import Candidates
 from gumiho_simulator.calibrating.maps import fit_isotonic, fit_temperature
-from gumiho_simulator.commands.assemble import register
+from gumiho_simulator.commands import register
 from gumiho_simulator.figures.reliability import plot_reliability, write_reliability
 from gumiho_theory import EveryPositionLog, InputError, IsotonicMap, ScoreCalibration, TemperatureMap
 

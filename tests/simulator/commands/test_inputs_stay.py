@@ -8,21 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
-from gumiho_simulator.commands.assemble import register
 from gumiho_simulator.forecasting.fitting import fit
 from gumiho_theory import InputError, Trace
 from gumiho_theory.files import check_output
-
-
-@pytest.fixture
-def run() -> Callable[..., object]:
-    app = typer.Typer()
-    register(app)
-    return lambda *words: CliRunner().invoke(app, [str(word) for word in words], catch_exceptions=False)
-
 
 COMMANDS = [
     ("fit", "trace.parquet", "-o", "trace.parquet"),

@@ -54,9 +54,9 @@ def test_rates_that_are_none_and_chains_beyond_the_profile_are_refused() -> None
 def test_forecasts_name_the_fastest_and_the_break_even_length() -> None:
     points = {length: 1.0 + float(np.cumprod(RATES)[:length].sum()) for length in range(1, 8)}
     result = with_speed(forecast_points(points, range(1, 8)), PROFILE)
-    assert (result["best"], result["break_even"]) == ("chain:2", "chain:5")
+    assert (result.best, result.break_even) == ("chain:2", "chain:5")
     slow = with_speed(forecast_points({1: 1.1}, [1]), PROFILE)
-    assert (slow["best"], slow["break_even"]) == ("chain:1", None)
+    assert (slow.best, slow.break_even) == ("chain:1", None)
 
 
 def test_uncertain_times_widen_a_speed_up_by_the_sum_of_squares() -> None:
@@ -66,7 +66,7 @@ def test_uncertain_times_widen_a_speed_up_by_the_sum_of_squares() -> None:
     assert np.log(2.0 / low) == pytest.approx(np.hypot(np.log(3.0 / 2.7), 1.959964 * 0.05))
     assert np.log(high / 2.0) == pytest.approx(np.hypot(np.log(1.2), 1.959964 * 0.05))
     sure, unsure = (
-        with_speed(forecast_points({3: 2.6}, [3]), profile)["forecasts"][0]
+        with_speed(forecast_points({3: 2.6}, [3]), profile).rows[0]
         for profile in (PROFILE, replace(PROFILE, relative_error=0.2))
     )
     assert sure["speedup"] == unsure["speedup"]

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -16,13 +14,6 @@ from gumiho_theory import InputError, sensitivity
 from gumiho_theory.theorem.boundary import move_effect
 from gumiho_theory.theorem.cases import random_cases
 from gumiho_theory.theorem.losses import largest_loss
-
-
-@pytest.fixture(autouse=True)
-def close_figures() -> Iterator[None]:
-    plt.switch_backend("agg")
-    yield
-    plt.close("all")
 
 
 def labels(ax) -> list[str]:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from gumiho_simulator import replay as replay_structures
-from gumiho_simulator.commands.assemble import register
+from gumiho_simulator.commands import register
 from gumiho_simulator.replaying.as_trace import replay_trace
 from gumiho_simulator.replaying.replayed import ReplayedCycles, replay_cycles
 from gumiho_theory import ChainStructure, DynamicTree, EveryPositionLog, InputError, StaticTree, Structure

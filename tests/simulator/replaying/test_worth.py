@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
-from gumiho_simulator.commands.importance import importance as command
+from gumiho_simulator.commands.structures.importance import importance as command
 from gumiho_simulator.figures.importance import plot_importance
 from gumiho_simulator.replaying.worth import importance, never_wrong
 from gumiho_theory import EveryPositionLog, InputError

@@ -13,8 +13,7 @@ import pytest
 from matplotlib import pyplot as plt
 
 from gumiho_simulator.figures.bench import plot_bench
-from gumiho_simulator.reports.bench import bench_page
-from gumiho_simulator.reports.bench_rows import bench_svg, grouped, rows_csv, show_bench, write_bench_report
+from gumiho_simulator.reports.bench import bench_page, bench_svg, grouped, rows_csv, show_bench, write_bench_report
 
 
 @pytest.fixture(autouse=True)

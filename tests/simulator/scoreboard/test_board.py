@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from drafted_text import draft_texts, draw_texts, log_texts
-from gumiho_simulator.commands.assemble import register
+from gumiho_simulator.commands import register
 from gumiho_simulator.figures.scoreboard import plot_errors, plot_forecasts, shown_rows
 from gumiho_simulator.forecasting.holdout import hold_out
 from gumiho_simulator.forecasting.published import published_sweeps

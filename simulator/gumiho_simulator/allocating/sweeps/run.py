@@ -21,6 +21,7 @@ MOST_CELLS = 1_000_000
 _MOST_NAMES = 10_000
 _CHUNK = 16  # structures of one model that share its resamples
 _WRITE_SECONDS = 10.0
+_BEST = ("model", "structure", "profile", "tau", "speedup")
 
 _Model = tuple[str, str, dict[str, Any]]
 _Profile = _Model | tuple[None, None, None]
@@ -133,11 +134,35 @@ class SweepResult:
         All rows of the file, in the grid's order; rows of an earlier grid first.
     computed, reused
         Cells forecast now, and found in the file.
+    cells
+        Forecasts that the grid asks for.
+    output
+        The file.
     """
 
     rows: tuple[dict[str, Any], ...]
     computed: int
     reused: int
+    cells: int
+    output: str
+
+    @property
+    def best(self) -> dict[str, Any] | None:
+        """The supported row of highest speed-up; None where no profile gives any."""
+        fast = [row for row in self.rows if row.get("speedup") is not None and row["supported"]]
+        return max(fast, key=lambda row: float(row["speedup"]), default=None)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what ``gumiho sweep --json`` prints: counts, rows refused, the best row's main columns, the file."""
+        best = self.best
+        return {
+            "cells": self.cells,
+            "computed": self.computed,
+            "reused": self.reused,
+            "without_tau": sum(row.get("tau") is None for row in self.rows),
+            "best": None if best is None else {key: best[key] for key in _BEST},
+            "output": self.output,
+        }
 
 
 def sweep(
@@ -209,28 +234,17 @@ def sweep(
         # Whatever ended the work: what is done is kept.
         if len(found) > before or not tasks:
             write_rows(output, rows())
-    return SweepResult(rows(), len(found) - before, reused)
+    return SweepResult(rows(), len(found) - before, reused, grid.cells, os.fspath(output))
 
 
 def run_task(task: Task) -> list[dict[str, Any]]:
-    """Forecast the structures of a task.
-
-    Parameters
-    ----------
-    task
-        Contents that were checked before.
-
-    Returns
-    -------
-    list of dict
-        One row a structure and profile, with the keys `sweep_file.COLUMNS`.
-    """
+    """Forecast the structures of a task: one row a structure and profile, with the keys `file.COLUMNS`."""
     fitted = FitResult.from_json(task.content, task.model)
     forecasts, notes = _forecasts(fitted, task.structures)
     rows: list[dict[str, Any]] = []
     for name, digest, content in task.profiles:
         costs = None if content is None else CostProfile.from_json(content)
-        values = [one.to_json() for one in forecasts] if costs is None else with_speed(forecasts, costs)["forecasts"]
+        values = [*with_speed(forecasts, costs).rows]
         values += [{"structure": structure, "supported": False, "note": note} for structure, note in notes]
         heads = {"model": task.model, "model_sha256": task.model_sha256, "profile": name, "profile_sha256": digest}
         heads["acceptance"] = fitted.model.name

@@ -1,16 +1,18 @@
-"""The command `gumiho calibrate`."""
+"""`gumiho calibrate`: maps from draft to acceptance probability, for dynamic trees."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gumiho_theory.json_output import dumps
+from gumiho_simulator.commands.shared.options import Json
+from gumiho_simulator.commands.shared.output import present
 
 if TYPE_CHECKING:
-    from gumiho_simulator.calibrating.fitted import Calibrated
+    from gumiho_simulator.calibrating import Calibrated
 
 
 def calibrate(
@@ -20,7 +22,7 @@ def calibrate(
     figure: Annotated[
         Path | None, typer.Option(help="Also draw reliability diagrams here (.svg, .png or .pdf).")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
+    json: Json = False,
 ) -> None:
     """Fit maps from draft to acceptance probability by depth, for dynamic trees: gumiho decode --calibration FILE.
 
@@ -28,7 +30,7 @@ def calibrate(
 
     Example: gumiho calibrate log.parquet -o calibration.json --figure reliability.svg
     """
-    from gumiho_simulator.calibrating.fitted import calibrate as calibrate_log
+    from gumiho_simulator.calibrating import calibrate as calibrate_log
     from gumiho_simulator.figures.file import check_figure
     from gumiho_theory import EveryPositionLog
     from gumiho_theory.files import check_output
@@ -43,41 +45,40 @@ def calibrate(
 
         write_reliability(made, figure)
     result = {**made.to_json(), "output": str(output)}
-    if json:
-        typer.echo(dumps(result))
-        return
+    present(result, json, lambda: _tables(made, result["beta"], output))
 
-    from gumiho_simulator.reports.tables import show, table, text
 
-    beta = result["beta"] is not None
-    columns = ["depth", "places", "draft", "mapped", "95 %", "noise", *(["beta"] if beta else [])]
-    first = ["depth", "draft", "mapped", "noise"]
+def _tables(made: Calibrated, beta: list[float] | None, output: Path) -> Iterator[Any]:
+    from gumiho_simulator.reports.tables import table, text
+
     rows, firsts = [], []
     for i, one in enumerate(made.depths):
         limits = text((one.after.lo, one.after.hi))
         rows.append([one.depth, one.n, one.before.error, one.after.error, limits, one.after.noise])
-        rows[-1] += [result["beta"][i]] if beta else []
+        rows[-1] += [] if beta is None else [beta[i]]
         firsts.append([one.depth, one.first_before.error, one.first_after.error, one.first_after.noise])
-    show(
-        table(columns, rows, "error of all candidates' probabilities"),
-        table(first, firsts, "of first candidates alone: a chain's"),
+    columns = ("depth", "places", "draft", "mapped", "95 %", "noise", *(() if beta is None else ("beta",)))
+    yield table(columns, rows, "error of all candidates' probabilities")
+    yield table(("depth", "draft", "mapped", "noise"), firsts, "of first candidates alone: a chain's")
+    yield (
         f"calibration error, in units of probability, on {made.holdout_prompts} held-out prompts: of the draft's own "
         "probabilities and of mapped ones; 95 %: of the mapped, without what chance adds, prompts resampled; noise: "
-        "what no error at all would show",
-        *_verdict(made),
-        f"{output}: fitted to all {made.fit_prompts + made.holdout_prompts} prompts",
+        "what no error at all would show"
     )
+    yield from _verdict(made)
+    yield f"{output}: fitted to all {made.fit_prompts + made.holdout_prompts} prompts"
 
 
-def _verdict(made: Calibrated) -> list[str]:
+def _verdict(made: Calibrated) -> Iterator[str]:
     """Say in words whether the maps are good, and whether they are better than none."""
-    from gumiho_simulator.calibrating.fitted import GOOD
+    from gumiho_simulator.calibrating import GOOD
 
     far = [f"{one.depth} ({one.after.error:.3f})" for one in made.depths if one.after.error > GOOD]
-    lines = [f"error of the mapped at most {GOOD:g} at every depth: {'no, not at ' + ', '.join(far) if far else 'yes'}"]
+    yield f"error of the mapped at most {GOOD:g} at every depth: {'no, not at ' + ', '.join(far) if far else 'yes'}"
     near = [one for one in made.depths if one.after.error <= GOOD]
     unsure = [str(one.depth) for one in near if one.after.hi is None or one.after.hi > GOOD]
-    lines += [f"with so few prompts that is not sure at depth {', '.join(unsure)}"] if unsure else []
+    if unsure:
+        yield f"with so few prompts that is not sure at depth {', '.join(unsure)}"
     worse = [str(one.depth) for one in made.depths if one.after.error > one.before.error]
-    lines += [f"no better than the draft's own probabilities at depth {', '.join(worse)}"] if worse else []
-    return lines
+    if worse:
+        yield f"no better than the draft's own probabilities at depth {', '.join(worse)}"

@@ -1,42 +1,24 @@
-"""The commands: their JSON, their tables, their refusals, and what they import."""
+"""Predict, fit, forecast, validate: their JSON, their tables, their refusals, and what they import."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import typer
-from typer.testing import CliRunner
 
-from gumiho_simulator.commands.assemble import register
 from gumiho_theory import CostProfile, InputError, Trace
 
-app = typer.Typer()
-register(app)
-
-
-def run(*arguments: object) -> str:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return result.stdout
-
-
-def run_json(*arguments: object) -> dict[str, Any]:
-    def refuse(constant: str) -> Any:
-        raise AssertionError(f"{constant} in JSON")
-
-    value = json.loads(run(*arguments, "--json"), parse_constant=refuse)
-    assert isinstance(value, dict)
-    return value
+Run = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
-def files(trace: Trace, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def files(trace: Trace, tmp_path_factory: pytest.TempPathFactory, run: Run) -> Path:
     folder = tmp_path_factory.mktemp("cli")
     trace.write(folder / "trace.parquet")
     (folder / "counts.json").write_text(json.dumps(trace.counts_by_prompt().to_json()))
@@ -57,7 +39,7 @@ def files(trace: Trace, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_predict_prints_the_contract_s_keys() -> None:
+def test_predict_prints_the_contract_s_keys(run_json: Run) -> None:
     result = run_json("predict", "--rates", "0.8,0.7")
     assert result["survival"] == pytest.approx([0.8, 0.56])
     assert result["pmf"] == pytest.approx([0.2, 0.24, 0.56])
@@ -70,39 +52,11 @@ def test_predict_prints_the_contract_s_keys() -> None:
     assert timed["speedup"] == pytest.approx(timed["tau"] * 2 / 4.4)
 
 
-def test_predict_writes_undefined_rates_as_null() -> None:
+def test_predict_writes_undefined_rates_as_null(run_json: Run) -> None:
     assert run_json("predict", "--rates", "0.5,0,0", "--survival")["conditional"] == [0.5, 0.0, None]
 
 
-def test_traces_show_sums_up_traces_and_counts_alike(files: Path, trace: Trace) -> None:
-    shown = run_json("traces", "show", files / "trace.parquet")
-    counted = run_json("traces", "show", files / "counts.json")
-    assert shown["kind"] == "cycles"
-    assert counted["kind"] == "counts"
-    assert (shown["cycles"], shown["prompts"]) == (trace.n_cycles, 64)
-    assert shown["tau"] == trace.tau()
-    assert shown["tau_macro"] == pytest.approx(trace.tau_macro())
-    assert shown["tau_ci"][0] < shown["tau"] < shown["tau_ci"][1]
-    assert shown["censored_cycles"] == int((~trace.complete).sum())
-    assert shown["mean_committed"] == pytest.approx(trace.committed.mean())
-    assert shown["draft_ms"] == pytest.approx(1000 * trace.draft_seconds.mean())
-    for low_high, rate in zip(shown["conditional_ci"], shown["conditional"], strict=True):
-        assert low_high[0] < rate < low_high[1]
-    own = {"kind", "mean_committed", "draft_ms", "verify_ms"}
-    assert {k: v for k, v in shown.items() if k not in own} == {k: v for k, v in counted.items() if k not in own}
-    assert counted["draft_ms"] is None
-    assert counted["mean_committed"] is None
-
-
-def test_an_empty_trace_is_shown_with_nulls(tmp_path: Path) -> None:
-    Trace.from_rows([]).write(tmp_path / "empty.parquet")
-    shown = run_json("traces", "show", tmp_path / "empty.parquet")
-    assert shown["cycles"] == 0
-    assert shown["tau"] is None
-    assert shown["conditional"] is None
-
-
-def test_fit_forecast_and_validate_agree_through_their_files(files: Path) -> None:
+def test_fit_forecast_and_validate_agree_through_their_files(files: Path, run_json: Run) -> None:
     fitted = run_json("fit", files / "trace.parquet", "--model", "hazard", "-o", files / "hazard.json")
     assert {"model", "parameters", "log_likelihood", "heldout_log_likelihood", "n_cycles"} <= set(fitted)
     shown = run_json("traces", "show", files / "trace.parquet")
@@ -119,14 +73,14 @@ def test_fit_forecast_and_validate_agree_through_their_files(files: Path) -> Non
     assert all(set(row) == keys for row in validated["rows"])
 
 
-def test_structures_follow_their_option_separated_by_spaces(files: Path) -> None:
+def test_structures_follow_their_option_separated_by_spaces(files: Path, run_json: Run) -> None:
     spaced = run_json("forecast", files / "model.json", "--structures", "chain:2", "chain:5", "tree:total=9")
     lengths = run_json("forecast", files / "model.json", "--lengths", "2,5")
     assert spaced["forecasts"][:2] == lengths["forecasts"]
     assert spaced["forecasts"][2]["tau"] is None
 
 
-def test_a_profile_adds_speed_ups_and_names_the_fastest(files: Path) -> None:
+def test_a_profile_adds_speed_ups_and_names_the_fastest(files: Path, run_json: Run) -> None:
     asked = ("forecast", files / "model.json", "--lengths", "1,5,7,9", "--profile", files / "profile.json")
     result = run_json(*asked)
     one, five, seven, nine = result["forecasts"]
@@ -138,7 +92,7 @@ def test_a_profile_adds_speed_ups_and_names_the_fastest(files: Path) -> None:
     assert result["best"] == max(supported, key=lambda name: supported[name])
 
 
-def test_published_points_are_forecast_without_a_model() -> None:
+def test_published_points_are_forecast_without_a_model(run_json: Run) -> None:
     asked = ("forecast", "--tau-by-length", "1:1.84,2:2.50,3:2.99", "--lengths", "3,4,8")
     three, four, eight = run_json(*asked)["forecasts"]
     assert three["tau"] == 2.99
@@ -147,7 +101,7 @@ def test_published_points_are_forecast_without_a_model() -> None:
     assert four["lo"] > 2.99 or four["lo"] < four["tau"] < four["hi"] < eight["hi"]
 
 
-def test_a_structure_beyond_the_profile_has_no_speed_up_and_says_so(files: Path) -> None:
+def test_a_structure_beyond_the_profile_has_no_speed_up_and_says_so(files: Path, run: Run, run_json: Run) -> None:
     run("fit", files / "trace.parquet", "--model", "geometric", "-o", files / "geometric.json")
     asked = ("forecast", files / "geometric.json", "--lengths", "8", "--profile", files / "profile.json")
     result = run_json(*asked)
@@ -169,7 +123,7 @@ def test_a_structure_beyond_the_profile_has_no_speed_up_and_says_so(files: Path)
     ],
 )
 def test_tables_are_printed_for_people(
-    files: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+    files: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], run: Run
 ) -> None:
     monkeypatch.chdir(files)
     text = run(*arguments)
@@ -212,7 +166,7 @@ def test_tables_are_printed_for_people(
     ],
 )
 def test_bad_input_raises_one_line_that_names_the_place(
-    files: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], message: str
+    files: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], message: str, run: Run
 ) -> None:
     monkeypatch.chdir(files)
     for name in ("text.parquet", "text.json"):
@@ -224,7 +178,7 @@ def test_bad_input_raises_one_line_that_names_the_place(
     assert not (files / "out.json").exists()
 
 
-def test_every_help_text_has_an_example() -> None:
+def test_every_help_text_has_an_example(run: Run) -> None:
     for command in (["predict"], ["traces", "show"], ["fit"], ["forecast"], ["validate"]):
         assert "Example: gumiho " + " ".join(command) in " ".join(run(*command, "--help").split())
 
@@ -233,7 +187,7 @@ def test_predict_imports_nothing_heavy() -> None:
     program = """
 import sys
 import typer
-from gumiho_simulator.commands.assemble import register
+from gumiho_simulator.commands import register
 app = typer.Typer()
 register(app)
 try:

@@ -1,19 +1,22 @@
-"""The command `gumiho validate`: one trace, or the scoreboard of a folder."""
+"""`gumiho validate`: a model judged on held-out prompts of one trace, or the scoreboard of a folder."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gumiho_simulator.commands.shared.options import Json
+from gumiho_simulator.commands.shared.output import RESAMPLED, present, progress_bar
 from gumiho_theory import InputError
-from gumiho_theory.json_output import dumps
 
 if TYPE_CHECKING:
-    from gumiho_simulator.scoreboard.board import Scoreboard
+    from gumiho_simulator.forecasting import Validation
+    from gumiho_simulator.scoreboard import Scoreboard
+
+_SOURCES = {"replay": "every-position logs, replayed", "trace": "cycle traces", "published": "published curves"}
 
 
 def validate(
@@ -29,7 +32,7 @@ def validate(
     splits: Annotated[int, typer.Option(min=1, max=1000, help="Scoreboard: splits of the prompts of each log.")] = 5,
     published: Annotated[bool, typer.Option(help="Scoreboard: the published curves too.")] = True,
     figure: Annotated[Path | None, typer.Option(help="Scoreboard: also draw it here (.svg, .png, .pdf).")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
+    json: Json = False,
 ) -> None:
     """Fit on some prompts, forecast tau of the others, compare.
 
@@ -46,34 +49,34 @@ def validate(
             raise InputError("--holdout", holdout, "0.5 with --scoreboard: half of the prompts")
         if output is None:
             raise InputError("--output", "none", "a file for the scoreboard, -o scoreboard.csv")
-        _scoreboard(scoreboard, output, range(seed, seed + splits), published, figure, json)
+        board, written = _score(scoreboard, output, range(seed, seed + splits), published, figure)
+        present({**board.to_json(), "output": written}, json, lambda: _board_tables(board, written))
         return
     if output is not None or figure is not None:
         raise InputError("--output or --figure", output or figure, "--scoreboard FOLDER with it")
-    assert file is not None
-    _one_trace(file, holdout, seed, json)
 
-
-def _one_trace(file: Path, holdout: float, seed: int, json: bool) -> None:
-    from gumiho_simulator.forecasting.validation import validate as validate_trace
+    from gumiho_simulator.forecasting import validate as validate_trace
     from gumiho_theory import Trace
 
+    assert file is not None
     done = validate_trace(Trace.read(file), holdout, seed)
-    if json:
-        typer.echo(dumps(done.to_json()))
-        return
+    present(done.to_json(), json, lambda: _trace_tables(done))
 
-    from gumiho_simulator.reports.tables import show, table, text
+
+def _trace_tables(done: Validation) -> list[Any]:
+    from gumiho_simulator.reports.tables import table, text
 
     columns = ("model", "structure", "predicted", "lo", "hi", "measured", "relative_error", "inside")
     rows = [[getattr(row, column) for column in columns] for row in done.rows]
-    n = len(done.holdout_prompts)
-    floor = f"median error of a perfect model with {n} prompts: {text(done.sampling_floor)}"
-    show(table(columns, rows), "tau: bonus included, micro; intervals 95 %, prompts resampled", floor)
+    floor = f"median error of a perfect model with {len(done.holdout_prompts)} prompts: {text(done.sampling_floor)}"
+    return [table(columns, rows), f"tau: bonus included, micro; {RESAMPLED}", floor]
 
 
-def _scoreboard(folder: Path, output: Path, seeds: range, published: bool, figure: Path | None, json: bool) -> None:
-    from gumiho_simulator.scoreboard.files import check_places, score_folder, write_scoreboard
+def _score(
+    folder: Path, output: Path, seeds: range, published: bool, figure: Path | None
+) -> tuple[Scoreboard, list[str]]:
+    """Score forecasts over the logs of a folder; return the scoreboard and the files written."""
+    from gumiho_simulator.scoreboard import check_places, score_folder, write_scoreboard
 
     places = check_places(output)
     if figure is not None:
@@ -81,26 +84,26 @@ def _scoreboard(folder: Path, output: Path, seeds: range, published: bool, figur
         from gumiho_simulator.figures.scoreboard import write_scoreboard_figure
 
         check_figure(figure, places)
-    with _progress() as progress:
+    with progress_bar("scoring", None) as update:
+
+        def progress(words: str, pieces: int) -> None:
+            update(total=pieces, advance=1, description=words)
+
         board = score_folder(folder, tuple(seeds), published, progress)
     written = [str(path) for path in write_scoreboard(board, output)]
     if figure is not None:
         write_scoreboard_figure(board.rows, figure)
         written.append(str(figure))
-    if json:
-        typer.echo(dumps({**board.to_json(), "output": written}))
-        return
-    _show(board, written)
+    return board, written
 
 
-def _show(board: Scoreboard, written: list[str]) -> None:
-    from gumiho_simulator.reports.tables import show, table
+def _board_tables(board: Scoreboard, written: list[str]) -> Iterator[Any]:
+    from gumiho_simulator.reports.tables import table
     from gumiho_simulator.scoreboard.rows import SAME
 
     def percent(value: float | None, digits: int = 1) -> str:
         return "–" if value is None else f"{100 * value:.{digits}f}"
 
-    parts: list[Any] = []
     for source in dict.fromkeys(one.source for one in board.summaries):
         here = [one for one in board.summaries if one.source == source and one.forecasts]
         kinds = {(one.model, one.forecasts) for one in here if one.kind not in ("all", SAME)}
@@ -119,34 +122,20 @@ def _show(board: Scoreboard, written: list[str]) -> None:
             for one in here
             if one.kind != "all" or (one.model, one.forecasts) not in kinds  # the only kind it forecasts says as much
         ]
-        names = {"replay": "every-position logs, replayed", "trace": "cycle traces", "published": "published curves"}
         columns = ("model", "of", "n", "error", "worst", "floor", "1 in 20", "inside", "score")
-        parts.append(table(columns, rows, names[source]))
-    lines = [
+        yield table(columns, rows, _SOURCES[source])
+    yield (
         "error, worst: median and largest absolute error of tau, % of the measured; floor, 1 in 20: median error of a "
         "perfect model with these prompts, and what it exceeds one time in twenty (a fit to as many other prompts adds "
-        "noise of its own: the best one errs by 1.4 times as much)",
+        "noise of its own: the best one errs by 1.4 times as much)"
+    )
+    yield (
         "inside: % of 95 % intervals that hold the measured tau; score: interval score over the hazard model's on the "
-        "same forecasts, lower is better",
-        f"{board.to_json()['convention']}; splits: seeds {', '.join(map(str, board.seeds))}",
-    ]
+        "same forecasts, lower is better"
+    )
+    yield f"{board.to_json()['convention']}; splits: seeds {', '.join(map(str, board.seeds))}"
     refused = sum(row.forecast is None for row in board.rows)
-    lines += [f"{refused} forecasts refused, each with its reason in the file"] if refused else []
-    left_out = [f"left out: {note}" for note in board.skipped]
-    show(*parts, *lines, *left_out, f"written: {', '.join(written)}")
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[str, int], object]]:
-    """Show a bar on standard error, on a terminal only."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("scoring", total=None)
-
-        def tell(words: str, pieces: int) -> None:
-            bar.update(task, total=pieces, advance=1, description=words)
-
-        yield tell
+    if refused:
+        yield f"{refused} forecasts refused, each with its reason in the file"
+    yield from (f"left out: {note}" for note in board.skipped)
+    yield f"written: {', '.join(written)}"

@@ -1,13 +1,14 @@
-"""The command `gumiho replay`."""
+"""`gumiho replay`: what other structures would have had accepted on logged texts."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from gumiho_theory.json_output import dumps
+from gumiho_simulator.commands.shared.options import Json, More
+from gumiho_simulator.commands.shared.output import RESAMPLED, TAU, present
 
 
 def replay(
@@ -16,8 +17,8 @@ def replay(
         list[str],
         typer.Option(help="Structures, such as chain:3 static:tree.json; after the log file."),
     ],
-    more: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
+    more: More = None,
+    json: Json = False,
 ) -> None:
     """Replay draft structures on logged texts: tau (bonus included, micro) as a run of each would have measured it.
 
@@ -25,21 +26,16 @@ def replay(
 
     Example: gumiho replay log.parquet --structures chain:1 chain:3 static:tree.json
     """
-    from gumiho_simulator.replaying.replayed import replay as replay_structures
+    from gumiho_simulator.replaying import replay as replay_structures
     from gumiho_theory import EveryPositionLog
 
-    # Click gives an option one value; the further ones of `--structures A B C` arrive as arguments.
     result = replay_structures(EveryPositionLog.read(log), [*structures, *(more or [])]).to_json()
-    if json:
-        typer.echo(dumps(result))
-        return
+    present(result, json, lambda: _tables(result["rows"]))
 
-    from gumiho_simulator.reports.tables import notes_of, show, table
+
+def _tables(rows: list[dict[str, Any]]) -> list[Any]:
+    from gumiho_simulator.reports.tables import notes_of, table
 
     columns = ("structure", "tau", "lo", "hi", "cycles", "censored_cycles", "exact")
-    lines = "tau: bonus included, micro, over complete cycles; intervals 95 %, prompts resampled"
-    show(
-        table(columns, [[row[column] for column in columns] for row in result["rows"]]),
-        lines,
-        *notes_of(result["rows"]),
-    )
+    shown = table(columns, [[row[column] for column in columns] for row in rows])
+    return [shown, f"{TAU}; {RESAMPLED}", *notes_of(rows)]

@@ -10,34 +10,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-import typer
-from typer.testing import CliRunner
 
-from gumiho_simulator.commands.assemble import register
 from gumiho_simulator.forecasting.fitting import fit
 from gumiho_theory import CostProfile, InputError, Trace
 
-app = typer.Typer()
-register(app)
-
-
-def run(*arguments: object) -> str:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return result.stdout
-
-
-def run_json(*arguments: object) -> dict[str, Any]:
-    def refuse(constant: str) -> Any:
-        raise AssertionError(f"{constant} in JSON")
-
-    value = json.loads(run(*arguments, "--json"), parse_constant=refuse)
-    assert isinstance(value, dict)
-    return value
+Run = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
-def files(traces: Callable[..., Trace], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def files(traces: Callable[..., Trace], tmp_path_factory: pytest.TempPathFactory, run: Run) -> Path:
     folder = tmp_path_factory.mktemp("allocate")
     (folder / "logs").mkdir()
     for length in (2, 3, 5):
@@ -54,7 +35,7 @@ def files(traces: Callable[..., Trace], tmp_path_factory: pytest.TempPathFactory
     return folder
 
 
-def test_allocate_prints_the_contract_s_keys(files: Path) -> None:
+def test_allocate_prints_the_contract_s_keys(files: Path, run_json: Run) -> None:
     result = run_json("allocate", "--profile", files / "p.json", "--traces", files / "logs")
     keys = {"serial", "parallel", "serial_layers", "nodes", "tau", "speedup", "lo", "hi"}
     assert keys <= set(result["best"])
@@ -66,7 +47,7 @@ def test_allocate_prints_the_contract_s_keys(files: Path) -> None:
     assert result["convention"]
 
 
-def test_allocate_takes_a_folder_of_profiles_one_a_drafter(files: Path, tmp_path: Path) -> None:
+def test_allocate_takes_a_folder_of_profiles_one_a_drafter(files: Path, tmp_path: Path, run_json: Run) -> None:
     profile = CostProfile.read(files / "p.json")
     replace(profile, drafter="d").write(tmp_path / "d.json")
     replace(profile, drafter="another", baseline_seconds=1.0).write(tmp_path / "another.json")
@@ -76,7 +57,7 @@ def test_allocate_takes_a_folder_of_profiles_one_a_drafter(files: Path, tmp_path
     assert len(own["assumptions"]) == len(one["assumptions"]) - 1  # that its times hold for d
 
 
-def test_a_figure_is_written_on_request(files: Path, tmp_path: Path) -> None:
+def test_a_figure_is_written_on_request(files: Path, tmp_path: Path, run: Run, run_json: Run) -> None:
     asked = ("allocate", "--profile", files / "p.json", "--traces", files / "logs", "--figure")
     run_json(*asked, tmp_path / "front.svg")
     assert "<svg" in (tmp_path / "front.svg").read_text()
@@ -86,7 +67,7 @@ def test_a_figure_is_written_on_request(files: Path, tmp_path: Path) -> None:
         run(*asked, tmp_path / "absent" / "front.svg")
 
 
-def test_compare_says_what_differs_and_how_many_prompts_it_takes(files: Path) -> None:
+def test_compare_says_what_differs_and_how_many_prompts_it_takes(files: Path, run_json: Run) -> None:
     logs = files / "logs"
     result = run_json("compare", logs / "chain2.parquet", logs / "chain5.parquet")
     assert result["difference"] == pytest.approx(result["tau_b"] - result["tau_a"])
@@ -95,7 +76,7 @@ def test_compare_says_what_differs_and_how_many_prompts_it_takes(files: Path) ->
     assert result["prompts_needed"] >= 2
 
 
-def test_roofline_writes_a_profile_that_forecast_takes(files: Path) -> None:
+def test_roofline_writes_a_profile_that_forecast_takes(files: Path, run_json: Run) -> None:
     profile = CostProfile.read(files / "p.json")
     assert set(profile.estimated) >= {"baseline_seconds", "verify_seconds"}
     result = run_json("forecast", files / "model.json", "--lengths", "1,3,5", "--profile", files / "p.json")
@@ -103,7 +84,7 @@ def test_roofline_writes_a_profile_that_forecast_takes(files: Path) -> None:
     assert result["break_even"] == "chain:5"
 
 
-def test_cost_fits_traces_to_a_profile_and_scores_a_profile(files: Path, tmp_path: Path) -> None:
+def test_cost_fits_traces_to_a_profile_and_scores_a_profile(files: Path, tmp_path: Path, run_json: Run) -> None:
     logs = [files / "logs" / f"chain{length}.parquet" for length in (2, 3, 5)]
     result = run_json("cost", *logs, "--baseline-ms", "1.9", "-o", tmp_path / "p.json")
     assert result["kind"] in {"line", "stair"}
@@ -115,7 +96,7 @@ def test_cost_fits_traces_to_a_profile_and_scores_a_profile(files: Path, tmp_pat
     assert scored["errors"][0]["sizes"] == 7
 
 
-def test_sweep_writes_every_forecast(files: Path, tmp_path: Path) -> None:
+def test_sweep_writes_every_forecast(files: Path, tmp_path: Path, run_json: Run) -> None:
     result = run_json("sweep", files / "grid.json", "-o", tmp_path / "out.parquet")
     assert (result["cells"], result["computed"], result["without_tau"]) == (2, 2, 0)
     assert result["best"]["structure"] in {"chain:1", "chain:5"}
@@ -135,7 +116,7 @@ def test_sweep_writes_every_forecast(files: Path, tmp_path: Path) -> None:
     ],
 )
 def test_tables_are_printed_for_people(
-    files: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+    files: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], run: Run
 ) -> None:
     monkeypatch.chdir(files)
     text = run(*arguments)
@@ -157,7 +138,7 @@ def test_tables_are_printed_for_people(
     ],
 )
 def test_bad_input_raises_one_line_that_names_the_place(
-    files: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], message: str
+    files: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], message: str, run: Run
 ) -> None:
     monkeypatch.chdir(files)
     with pytest.raises(InputError) as caught:
@@ -166,6 +147,6 @@ def test_bad_input_raises_one_line_that_names_the_place(
     assert "\n" not in str(caught.value)
 
 
-def test_every_help_text_has_an_example() -> None:
+def test_every_help_text_has_an_example(run: Run) -> None:
     for command in ("allocate", "compare", "roofline", "cost", "sweep"):
         assert f"Example: gumiho {command}" in " ".join(run(command, "--help").split())

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
-from gumiho_simulator.commands.assemble import register
 from gumiho_simulator.importers import read
 from gumiho_theory import AcceptanceCounts, InputError, Trace
 
-app = typer.Typer()
-register(app)
+Run = Callable[..., Any]
 
 SGLANG = [
     {"meta_info": {"id": name, "spec_verify_ct": 10, "spec_correct_drafts_histogram": buckets}}
@@ -24,20 +21,14 @@ SGLANG = [
 STEPS = {"per_step_accepted": [2, 0, 3], "per_step_drafted": [3, 3, 3]}
 
 
-def run(*arguments: object) -> Any:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return result
-
-
 def write(path: Path, *lines: Any) -> Path:
     path.write_text("".join(f"{line if isinstance(line, str) else json.dumps(line)}\n" for line in lines))
     return path
 
 
-def test_counts_are_written_with_the_contract_s_keys(tmp_path: Path) -> None:
+def test_counts_are_written_with_the_contract_s_keys(tmp_path: Path, invoke: Run) -> None:
     log, out = write(tmp_path / "log", *SGLANG), tmp_path / "counts.json"
-    result = json.loads(run("traces", "import", log, "-o", out, "--json").stdout)
+    result = json.loads(invoke("traces", "import", log, "-o", out, "--json").stdout)
     keys = {"format", "kind", "cycles", "tau", "tau_convention", "survival", "warnings", "output"}
     assert keys <= result.keys()
     assert (result["format"], result["kind"], result["cycles"]) == ("sglang", "counts", 30)
@@ -47,59 +38,59 @@ def test_counts_are_written_with_the_contract_s_keys(tmp_path: Path) -> None:
     assert AcceptanceCounts.from_json(json.loads(out.read_text())).groups == ("a", "b", "c")
 
 
-def test_cycles_are_written_as_a_trace_that_every_command_reads(tmp_path: Path) -> None:
+def test_cycles_are_written_as_a_trace_that_every_command_reads(tmp_path: Path, invoke: Run) -> None:
     records = [{"id": f"r{i}", "metrics": {"speculative_decoding": STEPS}} for i in range(4)]
     log, out = write(tmp_path / "log", *records), tmp_path / "trace.parquet"
-    result = json.loads(run("traces", "import", log, "-o", out, "--json").stdout)
+    result = json.loads(invoke("traces", "import", log, "-o", out, "--json").stdout)
     assert result["kind"] == "cycles" and result["survival"] == pytest.approx([2 / 3, 2 / 3, 1 / 3])
     again = Trace.read(out)
     assert again.n_cycles == 12 and again.provenance["imported_from"] == "vllm-request"
     assert again.counts_by_prompt().to_json() == read(log).log.counts_by_prompt().to_json()  # type: ignore[union-attr]
 
 
-def test_show_and_fit_read_a_log_as_it_is(tmp_path: Path) -> None:
+def test_show_and_fit_read_a_log_as_it_is(tmp_path: Path, invoke: Run) -> None:
     log = write(tmp_path / "log", *SGLANG, "{")
-    shown = run("traces", "show", log, "--json")
+    shown = invoke("traces", "show", log, "--json")
     assert json.loads(shown.stdout)["tau"] == pytest.approx(1 + 43 / 30) and "1 unusable: line 4" in shown.stderr
-    fitted = json.loads(run("fit", log, "--model", "hazard", "-o", tmp_path / "model.json", "--json").stdout)
+    fitted = json.loads(invoke("fit", log, "--model", "hazard", "-o", tmp_path / "model.json", "--json").stdout)
     assert fitted["n_cycles"] == 30
 
 
-def test_a_log_without_positions_has_no_survival_and_still_an_interval(tmp_path: Path) -> None:
+def test_a_log_without_positions_has_no_survival_and_still_an_interval(tmp_path: Path, invoke: Run) -> None:
     answers = [
         {"question_id": i, "choices": [{"turns": ["x"], "idxs": [2 + i], "new_tokens": [9 + i]}]} for i in range(5)
     ]
     log = write(tmp_path / "log", *answers)
-    result = json.loads(run("traces", "import", log, "-o", tmp_path / "out.json", "--json").stdout)
+    result = json.loads(invoke("traces", "import", log, "-o", tmp_path / "out.json", "--json").stdout)
     assert result["survival"] is None
-    shown = json.loads(run("traces", "show", tmp_path / "out.json", "--json").stdout)
+    shown = json.loads(invoke("traces", "show", tmp_path / "out.json", "--json").stdout)
     assert shown["tau_ci"][0] < shown["tau"] < shown["tau_ci"][1] and shown["prompts"] == 5
 
 
-def test_a_log_without_a_draft_is_shown_as_no_data(tmp_path: Path) -> None:
+def test_a_log_without_a_draft_is_shown_as_no_data(tmp_path: Path, invoke: Run) -> None:
     log = write(tmp_path / "log", 'vllm:spec_decode_num_drafts_total{engine="0"} 0.0')
-    result = json.loads(run("traces", "import", log, "-o", tmp_path / "out.json", "--json").stdout)
+    result = json.loads(invoke("traces", "import", log, "-o", tmp_path / "out.json", "--json").stdout)
     assert result["cycles"] == 0 and result["tau"] is None
-    assert json.loads(run("traces", "show", tmp_path / "out.json", "--json").stdout)["tau"] is None
+    assert json.loads(invoke("traces", "show", tmp_path / "out.json", "--json").stdout)["tau"] is None
     empty = write(tmp_path / "empty", "SpecDecoding metrics: Accepted: 0 tokens, Drafted: 0 tokens")
-    assert json.loads(run("traces", "show", empty, "--json").stdout)["tau"] is None
+    assert json.loads(invoke("traces", "show", empty, "--json").stdout)["tau"] is None
 
 
-def test_tables_name_the_warnings_and_a_misleading_suffix(tmp_path: Path) -> None:
+def test_tables_name_the_warnings_and_a_misleading_suffix(tmp_path: Path, invoke: Run) -> None:
     log = write(tmp_path / "log", *SGLANG, "{")
-    shown = " ".join(run("traces", "import", log, "-o", tmp_path / "out.parquet").stdout.split())
+    shown = " ".join(invoke("traces", "import", log, "-o", tmp_path / "out.parquet").stdout.split())
     assert "warning: 1 unusable" in shown and "file of counts (JSON)" in shown and "2.433" in shown
 
 
-def test_a_log_is_never_written_over_and_nothing_is_written_of_what_cannot_be_read(tmp_path: Path) -> None:
+def test_a_log_is_never_written_over_and_nothing_is_written_of_what_cannot_be_read(tmp_path: Path, invoke: Run) -> None:
     log = write(tmp_path / "log", *SGLANG)
     with pytest.raises(InputError, match="not one of the inputs"):
-        run("traces", "import", log, "-o", log)
+        invoke("traces", "import", log, "-o", log)
     write(tmp_path / "other", "nothing")
     with pytest.raises(InputError, match="no known format"):
-        run("traces", "import", tmp_path / "other", "-o", tmp_path / "out.json")
+        invoke("traces", "import", tmp_path / "other", "-o", tmp_path / "out.json")
     assert not (tmp_path / "out.json").exists()
 
 
-def test_the_help_has_an_example() -> None:
-    assert "Example: gumiho traces import" in " ".join(run("traces", "import", "--help").stdout.split())
+def test_the_help_has_an_example(invoke: Run) -> None:
+    assert "Example: gumiho traces import" in " ".join(invoke("traces", "import", "--help").stdout.split())

@@ -1,0 +1,1 @@
+"""Commands from rates and logs to tau and speed: predict, fit, forecast, validate, sweep."""

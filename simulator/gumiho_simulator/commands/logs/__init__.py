@@ -1,0 +1,1 @@
+"""Commands about logs: sum one up, read those of others, tell two apart."""
