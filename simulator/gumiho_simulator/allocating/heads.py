@@ -1,4 +1,4 @@
-"""An allocation of draft heads: how many serial steps, of how many layers, how many parallel heads, how many nodes."""
+"""An allocation of draft heads, serial steps and parallel heads, what drafting costs with it, and the front of many."""
 
 from __future__ import annotations
 

@@ -20,20 +20,22 @@ if TYPE_CHECKING:
 _WIDTH = 0.6  # of the room that a category's series share
 
 
-def plot_length_laws(laws: Mapping[str, ArrayLike], ax: Axes | None = None) -> Axes:
+def plot_length_laws(distributions: Mapping[str, ArrayLike], ax: Axes | None = None) -> Axes:
     """Draw distributions of the accepted length side by side.
 
     Parameters
     ----------
-    laws : mapping of str to array_like [D + 1]
+    distributions : mapping of str to array_like [D + 1]
         P(L = 0..D), L without the bonus token, each under its name; up to six, of any D.
     """
     ax = ax or new_axes(6.4, 3.8)
     longest = 0
-    for (name, law), shift, (colour, _) in zip(laws.items(), _shifts(len(laws)), SERIES, strict=False):
-        values = np.asarray(law, dtype=np.float64)
+    for (name, one), shift, (colour, _) in zip(
+        distributions.items(), _shifts(len(distributions)), SERIES, strict=False
+    ):
+        values = np.asarray(one, dtype=np.float64)
         longest = max(longest, values.size)
-        width = _WIDTH / len(laws)
+        width = _WIDTH / len(distributions)
         ax.bar(np.arange(values.size) + shift, values, width=0.9 * width, color=colour, alpha=0.85, label=name)
     ax.set(xlabel="accepted draft tokens L in a cycle (bonus token not counted)", ylabel="share of cycles")
     ax.set_xticks(np.arange(longest))

@@ -1,4 +1,4 @@
-"""`gumiho forecast`: tau of draft structures from a model or from published points, with speed-ups under a profile."""
+"""`gumiho forecast`: tau and speed of draft structures, from a model or from published points."""
 
 from __future__ import annotations
 
