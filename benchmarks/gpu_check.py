@@ -40,8 +40,9 @@ from gumiho_decoder.embedded import PROMPTS
 from gumiho_decoder.logging.recorder import environment
 from gumiho_decoder.loop import generate, plain
 from gumiho_decoder.measuring.lossless import compare
+from gumiho_decoder.measuring.profile.parts import CycleParts, interleaved
+from gumiho_decoder.measuring.profile.profiles import NODES, measure
 from gumiho_decoder.measuring.profile.shapes import METHODS, random_drafter, random_target
-from gumiho_decoder.measuring.profile.times import NODES, Bench, interleaved, measure
 from gumiho_decoder.measuring.prompts import read_prompts
 from gumiho_decoder.target import Target, load_target
 from gumiho_theory import ChainStructure, CostProfile, StaticTree, Structure
@@ -173,7 +174,9 @@ def compiled(device: Device, shape: Shape, name: str, method: str) -> dict[str, 
     faster.model.serial.compile(dynamic=True, backend=device.backend)
     text = np.random.default_rng(0).integers(target.vocab_size, size=64).tolist()
     structure = ChainStructure(drafter.depth or 4)
-    benches = {k: Bench(target, d, text, GenerationConfig()) for k, d in (("eager", drafter), ("compiled", faster))}
+    benches = {
+        k: CycleParts(target, d, text, GenerationConfig()) for k, d in (("eager", drafter), ("compiled", faster))
+    }
     seconds = interleaved({k: lambda b=b: b.draft(structure) for k, b in benches.items()}, device.repeats)
     del drafter, faster, benches
     device.clear()

@@ -28,13 +28,13 @@ from gumiho_decoder.cycle import Generation
 from gumiho_decoder.drafters.growing.drafter import TreeDrafter
 from gumiho_decoder.drafters.load import load_drafter
 from gumiho_decoder.embedded import embedded
+from gumiho_decoder.logging.collector import GivenText
 from gumiho_decoder.logging.every_position import Log
-from gumiho_decoder.logging.given_text import GivenText
 from gumiho_decoder.logging.recorder import provenance
 from gumiho_decoder.loop import plain
 from gumiho_decoder.measuring.decode import decode as decode_prompts
 from gumiho_decoder.measuring.lossless import compare
-from gumiho_decoder.measuring.profile.times import REPEATS, measure_together
+from gumiho_decoder.measuring.profile.profiles import REPEATS, measure_together
 from gumiho_decoder.measuring.prompts import Prompt, read_prompts, spread
 from gumiho_decoder.measuring.runs import RunConfig, place_seed
 from gumiho_decoder.target import Target, load_target

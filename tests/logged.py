@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 import torch
@@ -11,7 +12,8 @@ from hypothesis import strategies as st
 from fakes import VOCAB, random_target
 from gumiho_decoder.config import GenerationConfig
 from gumiho_decoder.drafters.draft_model.drafter import DraftModelDrafter
-from gumiho_decoder.logging.every_position import Collector, Log
+from gumiho_decoder.logging.collector import Collector
+from gumiho_decoder.logging.every_position import Log
 from gumiho_decoder.logging.recorder import Recorder
 from gumiho_decoder.loop import generate, plain
 from gumiho_decoder.target import Target
@@ -45,6 +47,22 @@ def logged(target, drafter, config, structures=STRUCTURES, top_k=3):
     out = generate(target, drafter, PROMPT, config, collector)
     log.add(target, drafter, PROMPT, out, collector, "a", "task", 0)
     return recorder.trace({}), out, log.made({"drafter": drafter.name, "top_k": config.top_k})
+
+
+def chain_cycles(accepted: Sequence[int], tokens: int) -> Iterator[int]:
+    """Yield the accepted length of each cycle of a real run, read off the lengths from every place.
+
+    Parameters
+    ----------
+    accepted : sequence of int
+        From each output token, in order.
+    tokens : int
+        Output tokens. The first comes without a cycle; behind the last none starts.
+    """
+    start = 0
+    while start < tokens - 1:
+        yield int(accepted[start])
+        start += int(accepted[start]) + 1
 
 
 @st.composite

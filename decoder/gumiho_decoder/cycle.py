@@ -38,44 +38,6 @@ class Generation:
 
 
 @dataclass(frozen=True)
-class Cycle:
-    """One cycle as it happened; what the recorder turns into a trace row.
-
-    Attributes
-    ----------
-    position : int
-        Index of the tree's root in the sequence.
-    context : Tensor, shape (tokens, H)
-        Features that the drafter took in before this draft: of the prompt, then of the path accepted before.
-    drafted : int
-        Deepest position that this draft could have had accepted.
-    path, new : list of int
-        Accepted nodes (root first); their tokens and the bonus token.
-    accepted : int
-        Accepted length, up to an accepted EOS.
-    committed : int
-        Tokens added to the output.
-    censored_at : int or None
-        Depth behind which nothing is known: an accepted EOS, or a draft shrunk by the end of the context.
-    """
-
-    position: int
-    context: torch.Tensor
-    draft: Draft
-    verified: Verified
-    drafted: int
-    path: list[int]
-    new: list[int]
-    accepted: int
-    committed: int
-    censored_at: int | None
-    stop_reason: str | None
-    draft_seconds: float
-    verify_seconds: float
-    other_seconds: float
-
-
-@dataclass(frozen=True)
 class Mark:
     """A moment: on the host, and on a CUDA device the moment its queue came to."""
 
@@ -115,40 +77,87 @@ def between(first: Mark, second: Mark) -> float:
     return first.event.elapsed_time(second.event) / 1000
 
 
-def outcome(ids: frozenset[int], new: list[int], drafted: int, cut: bool) -> tuple[int, int | None]:
-    """Return (accepted length, censoring depth or None) of a cycle that verified `new`, the bonus token last."""
-    for e, token in enumerate(new[:-1], start=1):
-        if token in ids:
-            return e, e
-    return len(new) - 1, drafted if cut else None
+@dataclass(frozen=True)
+class Cycle:
+    """One cycle as it happened; what the recorder turns into a trace row.
 
+    Attributes
+    ----------
+    position : int
+        Index of the tree's root in the sequence.
+    context : Tensor, shape (tokens, H)
+        Features that the drafter took in before this draft: of the prompt, then of the path accepted before.
+    path, new : list of int
+        Accepted nodes (root first); their tokens and the bonus token.
+    accepted : int
+        Accepted length, up to an accepted EOS.
+    committed : int
+        Tokens added to the output.
+    censored_at : int or None
+        Depth behind which nothing is known: an accepted EOS, or a draft shrunk by the end of the context.
+    """
 
-def cycle_of(
-    position: int,
-    context: torch.Tensor,
-    draft: Draft,
-    verified: Verified,
-    accepted: Accepted,
-    happened: tuple[tuple[int, int | None], int, str | None],
-    marks: tuple[Mark, Mark, Mark, Mark],
-) -> Cycle:
-    """Put a cycle together from what the loop holds; `happened`: (accepted, censored at), committed, stop reason."""
-    (length, censored_at), committed, stop = happened
-    started, drafted, judged, ended = marks
-    draft_seconds, verify_seconds = between(started, drafted), between(drafted, judged)
-    return Cycle(
-        position,
-        context,
-        draft,
-        verified,
-        draft.depth,
-        accepted.path,
-        accepted.new,
-        length,
-        committed,
-        censored_at,
-        stop,
-        draft_seconds,
-        verify_seconds,
-        max(0.0, ended.host - started.host - draft_seconds - verify_seconds),
-    )
+    position: int
+    context: torch.Tensor
+    draft: Draft
+    verified: Verified
+    path: list[int]
+    new: list[int]
+    accepted: int
+    committed: int
+    censored_at: int | None
+    stop_reason: str | None
+    draft_seconds: float
+    verify_seconds: float
+    other_seconds: float
+
+    @property
+    def drafted(self) -> int:
+        """Deepest position that this draft could have had accepted."""
+        return self.draft.depth
+
+    @classmethod
+    def of(
+        cls,
+        position: int,
+        context: torch.Tensor,
+        draft: Draft,
+        verified: Verified,
+        kept: Accepted,
+        marks: tuple[Mark, Mark, Mark, Mark],
+        *,
+        stop_ids: frozenset[int],
+        cut: bool,
+        committed: int,
+        stop_reason: str | None,
+    ) -> Cycle:
+        """Put a cycle together from what the loop holds.
+
+        Parameters
+        ----------
+        marks : tuple of Mark
+            Before the draft, behind it, behind its verification, and at the end.
+        stop_ids : frozenset of int
+            Tokens that end an output: behind an accepted one nothing is known.
+        cut : bool
+            Whether the draft was shrunk by the end of the context.
+        """
+        # The bonus token, last, is no drafted one.
+        ended = next((depth for depth, token in enumerate(kept.new[:-1], start=1) if token in stop_ids), None)
+        started, drafted, judged, over = marks
+        draft_seconds, verify_seconds = between(started, drafted), between(drafted, judged)
+        return cls(
+            position=position,
+            context=context,
+            draft=draft,
+            verified=verified,
+            path=kept.path,
+            new=kept.new,
+            accepted=len(kept.new) - 1 if ended is None else ended,
+            committed=committed,
+            censored_at=draft.depth if ended is None and cut else ended,
+            stop_reason=stop_reason,
+            draft_seconds=draft_seconds,
+            verify_seconds=verify_seconds,
+            other_seconds=max(0.0, over.host - started.host - draft_seconds - verify_seconds),
+        )

@@ -1,4 +1,4 @@
-"""Where the embedded models lie: a small trained target, trained drafters with their calibrations, held-out prompts."""
+"""Where the embedded models lie: a small trained target, drafters with their calibrations, held-out prompts."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import torch
 
 from gumiho_decoder.acceptance.stops import Stops
 from gumiho_decoder.config import GenerationConfig
-from gumiho_decoder.cycle import Clock, Cycle, Generation, cycle_of, outcome
+from gumiho_decoder.cycle import Clock, Cycle, Generation
 from gumiho_decoder.draft import Drafter
 from gumiho_decoder.target import Target
 from gumiho_theory import AutoStructure, InputError
@@ -39,7 +39,7 @@ def generate(
     clock, stops = Clock(target.head_device), Stops.of(target, prompt, config)
     random = config.generator(target.head_device)
     rule, options = config.rule(random), config.options(random)
-    ends = min(target.positions, drafter.positions or target.positions)
+    ends = target.positions_with(drafter)
     read = target.prefill(prompt)
     features, tokens = read.features, rule.pick(read.logits[-1])[None]
     output: list[int] = []
@@ -62,11 +62,11 @@ def generate(
         stop = stops.cut(output, new)
         beyond = known + len(new) - len(output)
         if record is not None:
-            ended = clock.mark()
-            cut = asked.depth < structure.depth
-            happened = outcome(stops.ids, new, draft.depth, cut), len(output) - known, stop
-            record(cycle_of(position, features, draft, verified, accepted, happened, (started, drafted, judged, ended)))
-            clock.aside(ended)
+            marks = started, drafted, judged, clock.mark()
+            cut, committed = asked.depth < structure.depth, len(new) - beyond
+            ending = {"stop_ids": stops.ids, "cut": cut, "committed": committed, "stop_reason": stop}
+            record(Cycle.of(position, features, draft, verified, accepted, marks, **ending))
+            clock.aside(marks[-1])
         features = verified.features[accepted.nodes]
         begin = partial(drafter.advance, accepted.tokens)
     after = new[len(new) - beyond :] if stop != "eos" else []

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from gumiho_decoder.draft import Drafter
 from gumiho_theory import InputError
 
 
@@ -45,8 +46,6 @@ class Target:
     tokenizer : transformers.PreTrainedTokenizerBase
     name : str
         What it was loaded from, for the records.
-    length : int
-        Tokens whose keys and values are in the cache.
     """
 
     def __init__(self, model, tokenizer, name: str) -> None:
@@ -94,6 +93,10 @@ class Target:
         if not isinstance(positions, int):
             raise InputError(f"target {self.name!r}", f"max_position_embeddings {positions}", "a number of positions")
         return positions
+
+    def positions_with(self, drafter: Drafter) -> int:
+        """Return the most tokens a sequence may hold where this drafter drafts."""
+        return min(self.positions, drafter.positions or self.positions)
 
     @property
     def eos_token_ids(self) -> frozenset[int]:

@@ -1,9 +1,11 @@
-"""Exact sampled verification: the output follows the target's own law, whatever the drafter proposes.
+"""Exact sampled verification: the output follows the target's own distribution, whatever the drafter proposes.
 
-Throughout, a draft tree has N nodes: node 0 is the root (the last verified token), parents come before children, and
-siblings are tried in node order. `p_target` (N, V) is the target's law behind each node after temperature, top_k and
-top_p: warp first, verify afterwards. Everything here is a pure function of tensors. `parents` may stay on the CPU,
-where a `DraftTree` has it; the other tensors are on p_target's device, and nothing waits for that device.
+Throughout, a draft tree has N nodes, as in `Draft`: `tokens`, `parents` (-1 at the root), `depths`, all int64 (N,), and
+`ancestors`, bool (N, N), whose row i is True at i and its ancestors. Node 0 is the root (the last verified token),
+parents come before children, siblings differ in token and are tried in node order. `p_target` (N, V) is the target's
+distribution behind each node after temperature, top_k and top_p: warp first, verify afterwards. Everything here is a
+pure function of tensors. `parents` may stay on the CPU, where a `DraftTree` has it; the other tensors are on p_target's
+device, and nothing waits for that device. Shapes that do not fit together raise InputError.
 """
 
 from __future__ import annotations
@@ -86,25 +88,12 @@ def deterministic(
     p without the children, renormalised. Any order and any choice is exact, as long as neither depends on the
     target's draw.
 
-    Parameters
-    ----------
-    tokens : int64 Tensor, shape (N,)
-        Distinct between siblings.
-    parents : int64 Tensor, shape (N,)
-        -1 at the root.
-    p_target : Tensor, shape (N, V)
-
     Returns
     -------
     accept : float64 Tensor, shape (N,)
         Probability that a node is accepted once its parent is and its earlier siblings are refused; 1 at the root.
     residual : float64 Tensor, shape (N, V)
-        Law of the bonus token if the path ends at a node. All 0 where children carry all mass: never reached.
-
-    Raises
-    ------
-    InputError
-        The shapes do not fit together.
+        Distribution of the bonus token if the path ends at a node. All 0 where children carry all mass: never reached.
     """
     check_shapes(tokens, parents, p_target)
     parents = parents.to(p_target.device, non_blocking=True)
@@ -132,28 +121,19 @@ def sampled(
     would no longer be draws from q_j. A child that q_j cannot have given (q_j is exhausted: fewer tokens than
     children) is refused and changes nothing, which is exact however it was chosen.
 
-    All in float64, float32 input included: p - q of nearly equal laws, summed over a vocabulary, is small.
+    All in float64, float32 input included: p - q of nearly equal distributions, summed over a vocabulary, is small.
 
     Parameters
     ----------
-    tokens : int64 Tensor, shape (N,)
     parents : int64 Tensor, shape (N,)
-        -1 at the root. Read on the host: on an accelerator, that waits once.
-    p_target : Tensor, shape (N, V)
+        Read on the host: on an accelerator, that waits once.
     q_draft : Tensor, shape (N, V)
-        Law that each node's children were drawn from; not read where there are none.
+        Distribution that each node's children were drawn from; not read where there are none.
 
     Returns
     -------
-    accept : float64 Tensor, shape (N,)
-        Probability that a node is accepted once its parent is and its earlier siblings are refused; 1 at the root.
-    residual : float64 Tensor, shape (N, V)
-        Law of the bonus token if the path ends at a node. Where p_j = q_j, and no refusal is possible, p_j.
-
-    Raises
-    ------
-    InputError
-        The shapes do not fit together.
+    accept, residual : float64 Tensor, shapes (N,) and (N, V)
+        As `deterministic` returns them. Where p_j = q_j, and no refusal is possible, p_j.
     """
     check_shapes(tokens, parents, p_target, q_draft)
     p = p_target.double()
@@ -178,21 +158,14 @@ def sampled(
 def walk(
     accept: torch.Tensor, parents: torch.Tensor, ancestors: torch.Tensor, depths: torch.Tensor, uniforms: torch.Tensor
 ) -> torch.Tensor:
-    """Go down the tree by chance and return the deepest accepted node.
+    """Go down the tree by chance and return the deepest accepted node, int64, 0-d.
 
     Parameters
     ----------
     accept : Tensor, shape (N,)
         See `sampled`; the root's is not read.
-    parents, depths : int64 Tensor, shape (N,)
-    ancestors : bool Tensor, shape (N, N)
-        Row i is True at i and its ancestors.
     uniforms : Tensor, shape (N,)
         In [0, 1): a node's own decides about it, and is read only if its parent is taken and no earlier sibling is.
-
-    Returns
-    -------
-    int64 Tensor, 0-d
     """
     willing = uniforms < accept
     earlier = _same_parent(parents.to(accept.device, non_blocking=True)).tril(-1)
@@ -236,13 +209,10 @@ def verify_sampled(
     q_draft: torch.Tensor | None,
     random: torch.Generator,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Verify a draft tree so that what is emitted follows the target's law exactly.
+    """Verify a draft tree so that what is emitted follows the target's distribution exactly.
 
     Parameters
     ----------
-    tokens, parents, depths : int64 Tensor, shape (N,)
-    ancestors : bool Tensor, shape (N, N)
-    p_target : Tensor, shape (N, V)
     q_draft : Tensor, shape (N, V), or None
         See `sampled`; None for candidates chosen without randomness, see `deterministic`.
     random : torch.Generator
@@ -252,11 +222,6 @@ def verify_sampled(
     -------
     node, bonus : int64 Tensor, 0-d
         Deepest accepted node, and the token behind it.
-
-    Raises
-    ------
-    InputError
-        The shapes do not fit together.
     """
     uniforms = torch.rand(len(tokens) + 1, generator=random, dtype=torch.float64, device=p_target.device)
     if q_draft is None:

@@ -1,4 +1,4 @@
-"""Medusa's typical acceptance: a LOSSY rule. What it emits does not follow the target's law."""
+"""Medusa's typical acceptance: a LOSSY rule, what it emits does not follow the target's distribution."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class TypicalAcceptance:
     """Lossy: accepts what the target finds typical (Medusa, arXiv 2401.10774, section 2.3.1).
 
     A token is accepted when its p_target > min(epsilon, delta exp(-H)), H being the entropy (in nats) of the target's
-    law at that place. The released Medusa adds 1e-5 inside H's logarithm, which lowers H where the law is spread over
-    very many tokens; here H is the paper's.
+    distribution at that place. The released Medusa adds 1e-5 inside H's logarithm, which lowers H where the
+    distribution is spread over very many tokens; here H is the paper's.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class TypicalAcceptance:
             raise InputError("delta", repr(self.delta), "a finite number, at least 0")
 
     def threshold(self, p_target: torch.Tensor) -> torch.Tensor:
-        """Return what a token's probability must exceed, shape (...), where the target's law is (..., V)."""
+        """Return what a token's probability must exceed, shape (...), where the target's distribution is (..., V)."""
         return (self.delta * torch.exp(-torch.special.entr(p_target).sum(-1))).clamp(max=self.epsilon)
 
 
@@ -63,12 +63,8 @@ def verify_typical(
 
     Parameters
     ----------
-    tokens, parents, depths : int64 Tensor, shape (N,)
-        `parents` may stay on the CPU, the others are on p_target's device.
-    ancestors : bool Tensor, shape (N, N)
-        Row i is True at i and its ancestors.
-    p_target : Tensor, shape (N, V)
-        The target's law behind each node, temperature applied.
+    tokens, parents, ancestors, depths, p_target : Tensor
+        The draft tree and the target's distributions, as everywhere in `sampling`; InputError where shapes do not fit.
     rule : TypicalAcceptance
     random : torch.Generator
         On p_target's device. One uniform is drawn.
@@ -77,11 +73,6 @@ def verify_typical(
     -------
     node, bonus : int64 Tensor, 0-d
         Deepest accepted node, and the token behind it.
-
-    Raises
-    ------
-    InputError
-        The shapes do not fit together.
     """
     check_shapes(tokens, parents, p_target)
     uniform = torch.rand((), generator=random, dtype=torch.float64, device=p_target.device)

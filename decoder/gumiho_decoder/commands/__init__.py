@@ -1,1 +1,4 @@
-"""The `gumiho` command: one file a command, and `main`, which assembles those of all three parts."""
+"""The `gumiho` command: one file a command, which parses, calls one public function and shows its result.
+
+`main` assembles the commands of all three parts.
+"""

@@ -1,4 +1,4 @@
-"""The command `gumiho bench`."""
+"""`gumiho bench`: measure many drafters and structures in turn."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from gumiho_decoder.commands.options import Device, Dtype, Json, Target, print_json
+from gumiho_decoder.commands.options import Device, Dtype, Json, Limit, MaxNewTokens, Target, print_json
 from gumiho_theory import InputError
 
 STRUCTURES = ("chain:3", "chain:7", "tree:total=16,top_k=4,depth=7,mlp_topk=4")
@@ -25,8 +25,8 @@ def bench(
         typer.Option(help="Structures, separated by spaces; chain:3, chain:7 and a tree of 16 nodes unless given."),
     ] = None,
     temperatures: Annotated[str, typer.Option(help="Comma-separated; 0: greedy.")] = "0",
-    limit: Annotated[int | None, typer.Option(min=1, help="Only the first N prompts of each file.")] = None,
-    max_new_tokens: Annotated[int, typer.Option(min=1, help="Most tokens of an output.")] = 128,
+    limit: Limit = None,
+    max_new_tokens: MaxNewTokens = 128,
     first: Annotated[int, typer.Option(min=1, help="Also tau over cycles that start within N new tokens.")] = 32,
     repeats: Annotated[int, typer.Option(min=1, help="Times that each output is made and timed.")] = 1,
     seed: Annotated[int, typer.Option(help="Of the draws at temperatures above 0.")] = 0,
@@ -52,16 +52,33 @@ def bench(
     # Click gives an option one value; the further ones of `--structures A B C` arrive as arguments.
     if more and not structures:
         raise InputError("arguments", " ".join(more), "options only; structures follow --structures")
-    asked = (*(structures or STRUCTURES), *(more or ()))
-    wanted = _listed(drafters), _listed(prompts), asked, _temperatures(temperatures)
-
+    asked = {
+        "target": target,
+        "drafters": _listed(drafters),
+        "prompts": _listed(prompts),
+        "structures": (*(structures or STRUCTURES), *(more or ())),
+        "temperatures": _temperatures(temperatures),
+    }
     from gumiho_decoder.measuring import BenchRequest, run_bench
     from gumiho_decoder.measuring.outputs import make_folder
 
     if report is not None:
         make_folder(report)
-    limits = limit, max_new_tokens, first, repeats, seed
-    result = run_bench(BenchRequest(target, *wanted, *limits, calibrations, output, resume, dtype, device))
+    result = run_bench(
+        BenchRequest(
+            **asked,
+            limit=limit,
+            max_new_tokens=max_new_tokens,
+            first=first,
+            repeats=repeats,
+            seed=seed,
+            calibrations=calibrations,
+            output=output,
+            resume=resume,
+            dtype=dtype,
+            device=device,
+        )
+    )
     if report is not None:
         from gumiho_simulator.reports import write_bench_report
 

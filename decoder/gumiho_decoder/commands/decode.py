@@ -1,4 +1,4 @@
-"""The command `gumiho decode`."""
+"""`gumiho decode`: decode prompts speculatively, log every cycle, check that nothing changed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gumiho_decoder.commands.options import Device, Drafter, Dtype, Json, Structure, Target, print_json
+from gumiho_decoder.commands.options import Device, Drafter, Dtype, Json, Limit, MaxNewTokens, Target, print_json
 
 if TYPE_CHECKING:
     from gumiho_decoder.measuring import DecodeResult
@@ -17,13 +17,15 @@ def decode(
     prompts: Annotated[str, typer.Option(help="JSON lines with `prompt` or `turns`; - is stdin.")],
     target: Target = "tiny",
     drafter: Drafter = "tiny:gumiho",
-    limit: Annotated[int | None, typer.Option(min=1, help="Only the first N prompts.")] = None,
-    max_new_tokens: Annotated[int, typer.Option(min=1, help="Most tokens of an output.")] = 128,
+    limit: Limit = None,
+    max_new_tokens: MaxNewTokens = 128,
     temperature: Annotated[float, typer.Option(help="0: greedy.")] = 0.0,
     top_k: Annotated[int | None, typer.Option(help="Sample among the k most probable tokens.")] = None,
     top_p: Annotated[float | None, typer.Option(help="Sample among the fewest tokens of this probability.")] = None,
     seed: Annotated[int, typer.Option(help="Same seed, same output.")] = 0,
-    structure: Structure = "chain:7",
+    structure: Annotated[
+        str, typer.Option(help="chain:K, tree:total=64,top_k=14,depth=7,mlp_topk=35, static:FILE, or auto.")
+    ] = "chain:7",
     candidates: Annotated[str, typer.Option(help="top: most probable draft tokens; sampled: drawn.")] = "top",
     acceptance: Annotated[str, typer.Option(help="exact; typical: Medusa's rule, LOSSY.")] = "exact",
     fta: Annotated[str, typer.Option(help="Full tree attention: off; released or literal, LOSSY.")] = "off",
@@ -54,10 +56,14 @@ def decode(
 
     gumiho decode --prompts p.jsonl --structure tree:total=32,top_k=8,depth=7,mlp_topk=8 --outputs
     """
+    from gumiho_decoder.config import GenerationConfig
+    from gumiho_decoder.embedded import calibration_path
     from gumiho_decoder.measuring import DecodeRequest, decode_prompts
+    from gumiho_theory import CostProfile, ScoreCalibration, Structure
 
-    settings = dict(
+    generation = GenerationConfig(
         max_new_tokens=max_new_tokens,
+        structure=Structure.parse(structure),
         temperature=temperature,
         top_k=top_k,
         top_p=top_p,
@@ -65,19 +71,28 @@ def decode(
         candidates=candidates,
         acceptance=acceptance,
         fta=fta,
-        stop_strings=tuple(stop_string or ()),
+        calibration=None if calibration is None else ScoreCalibration.read(calibration_path(calibration)),
+        budget=None if budget is None else CostProfile.read(budget),
         stop_token_ids=tuple(stop_token or ()),
+        stop_strings=tuple(stop_string or ()),
     )
-    places = dict(trace=output, every_position=every_position)
-    logged = dict(log_structures=tuple(log_structure or ()), log_top_k=log_top_k)
-    request = DecodeRequest(
-        *(prompts, target, drafter, limit, dtype, device, structure, settings, calibration, budget),
-        **places,
-        **logged,
-        check=check_lossless,
-        baseline=baseline,
+    result = decode_prompts(
+        DecodeRequest(
+            prompts=prompts,
+            target=target,
+            drafter=drafter,
+            limit=limit,
+            dtype=dtype,
+            device=device,
+            generation=generation,
+            trace=output,
+            every_position=every_position,
+            log_structures=tuple(Structure.parse(text) for text in log_structure or ()),
+            log_top_k=log_top_k,
+            check=check_lossless,
+            baseline=baseline,
+        )
     )
-    result = decode_prompts(request)
     if as_json:
         print_json(result.to_json(outputs=outputs))
     else:
@@ -97,9 +112,9 @@ def _show(result: DecodeResult, *, outputs: bool) -> None:
         if value is not None and value != []:
             table.add_row(name.replace("_", " "), _shown(value))
     console.print(table)
-    for row in result.written() if outputs else []:
-        console.rule(escape(f"{row['prompt_id']}, turn {row['turn']} ({row['stop_reason']})"))
-        typer.echo(row["text"])
+    for made in result.outputs if outputs else []:
+        console.rule(escape(f"{made.prompt_id}, turn {made.turn} ({made.speculative.stop_reason})"))
+        typer.echo(made.text)
 
 
 def _shown(value: Any) -> str:

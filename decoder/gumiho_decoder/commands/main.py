@@ -23,10 +23,7 @@ _CommandLineError = typer.BadParameter.__mro__[2]
 
 INTERRUPTED = 130
 
-app = typer.Typer(
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
+app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
 register(app)
 register_theorem(app)
 for command in (bench, decode, train, profile, demo):

@@ -1,4 +1,4 @@
-"""Options that several commands share, and the one way to print JSON."""
+"""Options that several commands share, and how each command prints its JSON."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import json
 from typing import Annotated, Any
 
 import typer
+
+from gumiho_theory.json_output import plain
 
 Target = Annotated[str, typer.Option(help="Causal LM: a folder, a hub id, or `tiny` (embedded).")]
 Drafter = Annotated[
@@ -15,14 +17,13 @@ Drafter = Annotated[
         "draft-model:T or ngram."
     ),
 ]
-Structure = Annotated[
-    str, typer.Option(help="chain:K, tree:total=64,top_k=14,depth=7,mlp_topk=35, static:FILE, or auto.")
-]
+Limit = Annotated[int | None, typer.Option(min=1, help="Only the first N prompts of a file.")]
+MaxNewTokens = Annotated[int, typer.Option(min=1, help="Most tokens of an output.")]
+Dtype = Annotated[str, typer.Option(help="Of the target: float32, bfloat16 or float16.")]
 Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1, …; auto: layers spread over all devices.")]
-Dtype = Annotated[str, typer.Option(help="float32, bfloat16 or float16.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
-def print_json(value: dict[str, Any]) -> None:
-    """Print one JSON object whose numbers are finite or null."""
-    typer.echo(json.dumps(value, allow_nan=False))
+def print_json(value: Any) -> None:
+    """Print one JSON object on stdout, in ASCII: a terminal of any encoding leaves it whole."""
+    typer.echo(json.dumps(plain(value), allow_nan=False))

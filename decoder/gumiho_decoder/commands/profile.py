@@ -1,4 +1,4 @@
-"""The command `gumiho profile`."""
+"""`gumiho profile`: measure what the steps of a cycle cost on this machine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from gumiho_decoder.commands.options import Device, Dtype, Json, print_json
-from gumiho_theory import InputError
+from gumiho_theory import CostProfile, InputError
 
 
 def profile(
@@ -39,14 +39,20 @@ def profile(
     made = profile_pair(*pair, device=device, dtype=dtype, context=context, output=output)
     if as_json:
         print_json(made.to_json())
-        return
+    else:
+        _show(made)
+
+
+def _show(made: CostProfile) -> None:
     from gumiho_simulator.reports.tables import show, table
 
-    def ms(seconds: float) -> str:
-        return f"{1000 * seconds:.3f} ms"
-
-    rows = [("plain step", ms(made.baseline_seconds)), ("any draft", ms(made.draft_fixed_seconds))]
-    rows += [("each serial draft step", ms(made.draft_serial_seconds))]
-    rows += [("parallel heads, once", ms(made.draft_parallel_seconds)), ("rest of a cycle", ms(made.other_seconds))]
-    rows += [(f"verification of {n} nodes", ms(s)) for n, s in zip(made.verify_nodes, made.verify_seconds, strict=True)]
+    named = {
+        "plain step": made.baseline_seconds,
+        "any draft": made.draft_fixed_seconds,
+        "each serial draft step": made.draft_serial_seconds,
+        "parallel heads, once": made.draft_parallel_seconds,
+        "rest of a cycle": made.other_seconds,
+    }
+    named |= {f"verification of {n} nodes": s for n, s in zip(made.verify_nodes, made.verify_seconds, strict=True)}
+    rows = [(name, f"{1000 * seconds:.3f} ms") for name, seconds in named.items()]
     show(table(("step", "time (lower quartile)"), rows, f"{made.target}, {made.drafter}, {made.device}, {made.dtype}"))

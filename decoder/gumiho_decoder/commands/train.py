@@ -1,15 +1,16 @@
-"""The command `gumiho train`."""
+"""`gumiho train`: train a drafter for a frozen target."""
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from gumiho_decoder.commands.options import Device, Json, Target, print_json
+from gumiho_decoder.commands.options import Device, Dtype, Json, Target, print_json
 from gumiho_theory import InputError
 
 
@@ -31,7 +32,7 @@ def train(
     cache_features: Annotated[
         bool, typer.Option("--cache-features", help="Keep the target's hidden states on disk.")
     ] = False,
-    dtype: Annotated[str, typer.Option(help="Of the target: float32, bfloat16 or float16.")] = "float32",
+    dtype: Dtype = "float32",
     device: Device = "cpu",
     as_json: Json = False,
 ) -> None:
@@ -39,9 +40,31 @@ def train(
 
     Example: gumiho train --method eagle --data book.txt --steps 200 -o heads --set serial_layers=2
     """
+    from gumiho_decoder.training import train_drafter
+
     named = {"steps": steps, "epochs": epochs, "length": length, "batch": batch, "rate": rate, "seed": seed}
-    named = {name: value for name, value in named.items() if value is not None}
-    for text in setting or []:
+    made = train_drafter(
+        *(target, method, data, output),
+        resume=resume,
+        overrides=_with_settings({name: value for name, value in named.items() if value is not None}, setting or []),
+        cache_features=cache_features,
+        device=device,
+        dtype=dtype,
+    )
+    if os.environ.get("RANK", "0") != "0":
+        return
+    if as_json:
+        print_json(made.to_json())
+        return
+    from gumiho_simulator.reports.tables import show, table, text
+
+    rows = [(name, text(value)) for name, value in made.to_json().items() if name != "data"]
+    show(table(("quantity", "value"), rows), "held-out accuracy: share of the target's greedy choices, by position")
+
+
+def _with_settings(named: dict[str, Any], settings: Sequence[str]) -> dict[str, Any]:
+    """Add `name=value` settings to those that have an option of their own."""
+    for text in settings:
         name, equals, value = text.partition("=")
         if not equals or name in named:
             raise InputError("--set", repr(text), "name=value, each name once")
@@ -49,23 +72,4 @@ def train(
             named[name] = json.loads(value)
         except ValueError:
             named[name] = value  # a word, as in optimizer=muon
-    from gumiho_decoder.training import train_drafter
-
-    made = train_drafter(
-        *(target, method, data, output),
-        resume=resume,
-        overrides=named,
-        cache_features=cache_features,
-        device=device,
-        dtype=dtype,
-    )
-    if os.environ.get("RANK", "0") != "0":  # a launcher's other processes say nothing
-        return
-    if as_json:
-        print_json(made.to_json())
-        return
-    from gumiho_simulator.reports.tables import show, table
-    from gumiho_simulator.reports.tables import text as cell
-
-    rows = [(name, cell(value)) for name, value in made.to_json().items() if name != "data"]
-    show(table(("quantity", "value"), rows), "held-out accuracy: share of the target's greedy choices, by position")
+    return named

@@ -6,9 +6,8 @@ The drafter is run from many places at once, each blind to what comes behind it,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,50 +17,10 @@ from gumiho_decoder.acceptance.rules import Rule
 from gumiho_decoder.config import GenerationConfig
 from gumiho_decoder.cycle import Cycle, Generation
 from gumiho_decoder.draft import Drafter, DraftOptions
+from gumiho_decoder.logging.collector import Collector
 from gumiho_decoder.logging.places import accepted_lengths, batches, behind_truth, check, most_places
 from gumiho_decoder.target import Target
 from gumiho_theory import ChainStructure, EveryPositionLog, InputError, StaticTree, Structure
-
-
-class Collector:
-    """What `generate` calls after each cycle: gathers one output's features and probabilities, on their device.
-
-    Parameters
-    ----------
-    record : callable, optional
-        Called with each cycle as well.
-    """
-
-    def __init__(self, record: Callable[[Cycle], None] | None = None) -> None:
-        self._record = record
-        self._features: list[torch.Tensor] = []
-        self._last = torch.empty(0)
-        self._p_target: list[torch.Tensor] = []
-
-    def __call__(self, cycle: Cycle) -> None:
-        """Take in a cycle."""
-        verified = cycle.verified
-        path = torch.tensor(cycle.path, device=verified.logits.device)
-        new = torch.tensor(cycle.new, device=path.device)
-        self._p_target.append(verified.logits[path].softmax(-1).gather(1, new[:, None])[:, 0])
-        self._features.append(cycle.context)
-        self._last = verified.features[path]
-        if self._record is not None:
-            self._record(cycle)
-
-    def __bool__(self) -> bool:
-        """Whether there was a cycle."""
-        return bool(self._features)
-
-    @property
-    def features(self) -> torch.Tensor:
-        """The target's features of all verified tokens but the last, (n, H)."""
-        return torch.cat([*self._features, self._last])
-
-    @property
-    def p_target(self) -> list[float]:
-        """The target's probability of each token behind the first new one, as far as it was verified."""
-        return torch.cat(self._p_target).tolist()
 
 
 @dataclass(frozen=True)
@@ -163,7 +122,7 @@ def every_position(
     p_target = (collected.p_target + list(beyond.p_target))[: len(known) - first - 1]
     unknown = [-1] * max(depth, *(structure.depth for structure in structures), 0)
     text = torch.tensor(known + unknown, device=target.head_device)
-    ends = min(target.positions, drafter.positions or target.positions)
+    ends = target.positions_with(drafter)
     read = min(places.stop, ends)
     drafter.start(text[:read], collected.features[: read - 1])
 
@@ -176,58 +135,14 @@ def every_position(
             row["true_token"] = [*known[place + 1 : place + 1 + some], *[None] * (room - some)]
             row["p_target"] = [*p_target[place - first : place - first + some], *[None] * (room - some)]
             rows.append({"position": place, "drafted": room, "accepted": [], "censored": [], **row})
+    where = {"known": len(known), "ended": beyond.ended, "ends": ends, "vocabulary": target.vocab_size}
     for structure in structures:
-        at = 0
-        most = most_places(structure, target.vocab_size, options)
-        for batch, room in batches(places, structure.depth, ends, most):
-            lengths = accepted_lengths(
-                drafter, structure, structure.cut(room), options, text, batch, len(known), beyond.ended
-            )
-            for accepted, censored in lengths:
-                rows[at]["accepted"].append(accepted)
-                rows[at]["censored"].append(censored)
-                at += 1
+        lengths = accepted_lengths(drafter, structure, options, text, places, **where)
+        for row, (accepted, censored) in zip(rows, lengths, strict=True):
+            row["accepted"].append(accepted)
+            row["censored"].append(censored)
     rows[-1]["stop_reason"] = generation.stop_reason
     return rows
-
-
-def chain_cycles(accepted: Sequence[int], tokens: int) -> Iterator[int]:
-    """Yield the accepted length of each cycle of a real run, read off the lengths from every place.
-
-    Parameters
-    ----------
-    accepted : sequence of int
-        From each output token, in order.
-    tokens : int
-        Output tokens. The first comes without a cycle; behind the last none starts.
-    """
-    start = 0
-    while start < tokens - 1:
-        yield int(accepted[start])
-        start += int(accepted[start]) + 1
-
-
-@dataclass(frozen=True)
-class EveryPositionRequest:
-    """An every-position log that is to be made.
-
-    Attributes
-    ----------
-    path : Path
-        Where it is to be written.
-    structures : tuple of Structure
-        Whose accepted lengths it holds.
-    top_k : int
-        Candidates logged at each depth.
-    """
-
-    path: Path
-    structures: tuple[Structure, ...]
-    top_k: int
-
-    def log(self, drafter: Drafter, generation: GenerationConfig) -> Log:
-        """Return the empty log; InputError where it cannot be made, see `Log`."""
-        return Log(drafter, generation, self.structures, self.top_k)
 
 
 class Log:

@@ -116,34 +116,54 @@ def _candidates(log_q: torch.Tensor, true: torch.Tensor, top_k: int) -> tuple[to
 def accepted_lengths(
     drafter: TreeDrafter,
     structure: Structure,
-    asked: Structure,
     options: DraftOptions,
     text: torch.Tensor,
-    batch: range,
+    places: range,
+    *,
     known: int,
     ended: bool,
+    ends: int,
+    vocabulary: int,
 ) -> list[list[int]]:
-    """Return the accepted length of a structure from B places, cut to `asked`, and whether it is censored.
+    """Return the accepted length of a structure from each place, and whether it is censored.
 
     It is where more might have been accepted: the known text ends there while the draft goes on, or the draft was cut
     there; and, as in a trace, at an accepted stop id.
+
+    Parameters
+    ----------
+    text : int64 Tensor
+        Known tokens, then as many unknown ones (-1) as the structure is deep.
+    known : int
+        Number of known tokens.
+    ended : bool
+        Whether the last of them ended the output.
+    ends : int
+        Positions of the models: the structure is cut near them, as decoding cuts it.
+    vocabulary : int
+        Tokens of the target.
     """
-    cut = asked.depth < structure.depth
-    if asked.depth == 0:
-        return [[0, int(cut)] for _ in batch]
-    roots = torch.arange(batch.start, batch.stop, device=text.device)
-    try:
-        grown = drafter.grow(asked, options, drafter.branches(asked.depth, roots), text[roots])
-    finally:
-        drafter.release()
-    # Siblings differ in token, so the nodes whose whole path is the text's form one path.
-    right = grown.tokens == text[roots[:, None] + grown.depths]
-    reached = ~(grown.ancestors & ~right[:, None]).any(-1)
-    accepted, node = ((grown.depths + 1) * reached).max(dim=1)
-    accepted = accepted - 1
-    # A token below 0 is no candidate, only the place of one.
-    goes_on = ((grown.parents == node[:, None]) & (grown.tokens >= 0)).any(1)
-    censored = (roots + accepted == known - 1) & (goes_on | ended)
-    if cut:
-        censored |= accepted == asked.depth
-    return torch.stack([accepted, censored], dim=1).tolist()
+    found = []
+    for batch, room in batches(places, structure.depth, ends, most_places(structure, vocabulary, options)):
+        asked = structure.cut(room)
+        cut = asked.depth < structure.depth
+        if asked.depth == 0:
+            found += [[0, int(cut)] for _ in batch]
+            continue
+        roots = torch.arange(batch.start, batch.stop, device=text.device)
+        try:
+            grown = drafter.grow(asked, options, drafter.branches(asked.depth, roots), text[roots])
+        finally:
+            drafter.release()
+        # Siblings differ in token, so the nodes whose whole path is the text's form one path.
+        right = grown.tokens == text[roots[:, None] + grown.depths]
+        reached = ~(grown.ancestors & ~right[:, None]).any(-1)
+        accepted, node = ((grown.depths + 1) * reached).max(dim=1)
+        accepted = accepted - 1
+        # A token below 0 is no candidate, only the place of one.
+        goes_on = ((grown.parents == node[:, None]) & (grown.tokens >= 0)).any(1)
+        censored = (roots + accepted == known - 1) & (goes_on | ended)
+        if cut:
+            censored |= accepted == asked.depth
+        found += torch.stack([accepted, censored], dim=1).tolist()
+    return found

@@ -1,11 +1,14 @@
-"""Measured with the loop: runs over prompts, speed, losslessness, step times, the choice of a structure, benches."""
+"""Measured with the loop: runs over prompts, speed, losslessness, step times, the choice of a structure, benches.
+
+What a command measures is one call here, with a result that holds what it prints: `decode_prompts`, `run_bench`,
+`profile_pair`.
+"""
 
 from gumiho_decoder.measuring.auto import Choice, choose
 from gumiho_decoder.measuring.bench import BenchRequest, BenchResult, run_bench
 from gumiho_decoder.measuring.decode import DecodeRequest, DecodeResult, decode_prompts
 from gumiho_decoder.measuring.lossless import compare
-from gumiho_decoder.measuring.pair import load_pair
-from gumiho_decoder.measuring.profile import measure, profile_pair
+from gumiho_decoder.measuring.profile import profile_pair
 from gumiho_decoder.measuring.prompts import Prompt, read_prompts
 from gumiho_decoder.measuring.runs import RunConfig, run
 
@@ -20,8 +23,6 @@ __all__ = [
     "choose",
     "compare",
     "decode_prompts",
-    "load_pair",
-    "measure",
     "profile_pair",
     "read_prompts",
     "run",

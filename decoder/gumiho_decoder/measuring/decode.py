@@ -1,4 +1,4 @@
-"""What `gumiho decode` does: load, decode with a progress bar, write the logs whatever happens, sum up."""
+"""What `gumiho decode` does: load a pair, decode a prompt file, write the logs whatever happens, sum up."""
 
 from __future__ import annotations
 
@@ -12,61 +12,49 @@ import torch
 
 from gumiho_decoder.config import GenerationConfig
 from gumiho_decoder.draft import Drafter
-from gumiho_decoder.embedded import calibration_path
-from gumiho_decoder.logging.every_position import EveryPositionRequest
+from gumiho_decoder.logging.every_position import Log
 from gumiho_decoder.logging.recorder import Recorder, provenance
-from gumiho_decoder.measuring.outputs import check_output
-from gumiho_decoder.measuring.pair import load_pair
+from gumiho_decoder.measuring.auto import PILOT_PROMPTS, choose
+from gumiho_decoder.measuring.machine import busy
+from gumiho_decoder.measuring.outputs import PARQUET, check_place
+from gumiho_decoder.measuring.pair import Request, load_pair
 from gumiho_decoder.measuring.progress import progress
 from gumiho_decoder.measuring.prompts import Prompt, read_prompts, spread
-from gumiho_decoder.measuring.runs import Output, RunConfig, encode, run, summary
-from gumiho_decoder.measuring.speed import busy
+from gumiho_decoder.measuring.runs import Output, RunConfig, encode, run
+from gumiho_decoder.measuring.summary import summarize
 from gumiho_decoder.target import Target
-from gumiho_theory import AutoStructure, CostProfile, InputError, ScoreCalibration, Structure, Trace
+from gumiho_theory import AutoStructure, InputError, ScoreCalibration, Structure, Trace
 
 
-@dataclass(frozen=True)
-class DecodeRequest:
-    """What is asked for on the command line, as typed; see `GenerationConfig` for the settings' meaning."""
+@dataclass(frozen=True, kw_only=True)
+class DecodeRequest(Request):
+    """A prompt file to decode, and what to write and to measure beside it.
+
+    Attributes
+    ----------
+    prompts, drafter : str
+        As `read_prompts` and `load_drafter` take them.
+    generation : GenerationConfig
+        How; its structure may be `auto`.
+    trace, every_position : Path or None
+        Where the cycle trace and the every-position log are to be written.
+    log_structures : tuple of Structure
+        Whose accepted lengths that log holds; the decoded one unless given.
+    log_top_k : int
+        Draft candidates at each depth in that log.
+    check, baseline : bool
+        Compare each output with plain decoding, and time that; only time it.
+    """
 
     prompts: str
-    target: str = "tiny"
     drafter: str = "tiny:gumiho"
-    limit: int | None = None
-    dtype: str = "float32"
-    device: str = "cpu"
-    structure: str = "chain:7"
-    settings: dict[str, Any] = field(default_factory=dict)
-    calibration: Path | None = None
-    budget: Path | None = None
+    generation: GenerationConfig = field(default_factory=GenerationConfig)
     trace: Path | None = None
     every_position: Path | None = None
-    log_structures: tuple[str, ...] = ()
+    log_structures: tuple[Structure, ...] = ()
     log_top_k: int = 10
     check: bool = False
     baseline: bool = False
-
-    def generation(self) -> GenerationConfig:
-        """Return the settings of an output, read and checked.
-
-        Raises
-        ------
-        InputError
-            One that is out of range, or two that do not go together.
-        """
-        made = GenerationConfig(
-            structure=Structure.parse(self.structure),
-            calibration=None if self.calibration is None else ScoreCalibration.read(calibration_path(self.calibration)),
-            budget=None if self.budget is None else CostProfile.read(self.budget),
-            **self.settings,
-        )
-        if self.check and not made.warp.greedy:
-            raise InputError(
-                "--check-lossless",
-                f"temperature {made.temperature}",
-                "temperature 0: a sampled text has no single right one to compare with",
-            )
-        return made
 
 
 @dataclass(frozen=True)
@@ -84,13 +72,15 @@ class DecodeResult:
     summary: dict[str, Any]
 
     @property
-    def different(self) -> int:
-        """Prompts whose output differs from plain decoding although the mode is lossless: 0, or a bug."""
-        return self.summary["lossless"]["different"] if self.summary["lossless_mode"] else 0
+    def different(self) -> bool:
+        """Whether a mode that promises the target's own output gave another one."""
+        return self.summary["lossless_mode"] and self.summary["lossless"]["different"] > 0
 
-    def written(self) -> list[dict[str, Any]]:
-        """Return what was written, one dict an output."""
-        return [
+    def to_json(self, *, outputs: bool = False) -> dict[str, Any]:
+        """Return what `gumiho decode --json` prints, with the `outputs` where asked to."""
+        if not outputs:
+            return self.summary
+        written = [
             {
                 "prompt_id": o.prompt_id,
                 "turn": o.turn,
@@ -100,45 +90,31 @@ class DecodeResult:
             }
             for o in self.outputs
         ]
-
-    def to_json(self, *, outputs: bool = False) -> dict[str, Any]:
-        """Return what `gumiho decode --json` prints, with what was written if asked for."""
-        return self.summary | ({"outputs": self.written()} if outputs else {})
+        return {**self.summary, "outputs": written}
 
 
 def decode_prompts(request: DecodeRequest) -> DecodeResult:
-    """Decode a prompt file; see `gumiho decode`.
+    """Decode a prompt file: what `gumiho decode` does.
 
     Raises
     ------
     InputError
         Anything that is wrong with the request, found before decoding as far as it can be.
     """
-    places: dict[Path, str] = {}
-    if request.prompts != "-":
-        places[Path(request.prompts).resolve()] = "the prompts"
-    for name, path in (("the trace", request.trace), ("the every-position log", request.every_position)):
-        if path is not None:
-            if (other := places.setdefault(path.resolve(), name)) != name:
-                raise InputError(f"{name}, {path}", f"the place of {other}", "a file of its own")
-            check_output(path)
-    generation = request.generation()
-    structures = tuple(Structure.parse(text) for text in request.log_structures)
-    if any(isinstance(structure, AutoStructure) for structure in structures):
-        raise InputError("--log-structure", "'auto'", "structures by name: auto is chosen for decoding")
+    _check(request)
     prompts = read_prompts(request.prompts, request.limit)
     target, drafter = load_pair(request.target, request.drafter, request.dtype, request.device)
-    generation = settled(target, drafter, prompts, generation)
+    generation = ready(target, drafter, prompts, request.generation)
     log = None
     if request.every_position is not None:
-        log = EveryPositionRequest(request.every_position, structures or (generation.structure,), request.log_top_k)
         if request.log_top_k > target.vocab_size:
             raise InputError("--log-top-k", request.log_top_k, f"at most {target.vocab_size}, the tokens")
-    config = RunConfig(request.baseline, request.check, every_position=log)
+        log = Log(drafter, generation, request.log_structures or (generation.structure,), request.log_top_k)
+    config = RunConfig(request.baseline, request.check)
     if (config.plain or config.check) and (warning := busy()):
         print(warning, file=sys.stderr)
-    outputs, trace = decode(target, drafter, prompts, generation, config, request.trace)
-    head = {
+    outputs, trace = decode(target, drafter, prompts, generation, config, request.trace, log, request.every_position)
+    summary = {
         "tau": trace.tau(),
         "tau_convention": "micro, bonus included, complete cycles",
         "cycles": trace.n_cycles,
@@ -146,8 +122,53 @@ def decode_prompts(request: DecodeRequest) -> DecodeResult:
         "mean_nodes": float(trace.nodes.mean()) if trace.n_cycles else None,
         "mode": generation.mode,
         "lossless_mode": generation.lossless,
+        **summarize(outputs),
     }
-    return DecodeResult(outputs, trace, head | summary(outputs))
+    return DecodeResult(outputs, trace, summary)
+
+
+def _check(request: DecodeRequest) -> None:
+    taken = [] if request.prompts == "-" else [Path(request.prompts)]
+    for name, path in (("the trace", request.trace), ("the every-position log", request.every_position)):
+        if path is not None:
+            check_place(path, PARQUET, taken, name)
+            taken.append(path)
+    if request.check and not request.generation.warp.greedy:
+        found, wanted = f"temperature {request.generation.temperature}", "temperature 0"
+        raise InputError("--check-lossless", found, f"{wanted}: a sampled text has no single right one to compare with")
+    if any(isinstance(structure, AutoStructure) for structure in request.log_structures):
+        raise InputError("--log-structure", "'auto'", "structures by name: auto is chosen for decoding")
+
+
+def ready(
+    target: Target, drafter: Drafter, prompts: Sequence[Prompt], generation: GenerationConfig
+) -> GenerationConfig:
+    """Return the settings with a structure chosen where it is `auto`, once for all prompts; all of them checked.
+
+    What speaks against a calibration, a choice or a cost profile is said on stderr.
+
+    Raises
+    ------
+    InputError
+        The drafter cannot make the structure, or the calibration is another drafter's.
+    """
+    notes = []
+    if generation.calibration is not None:  # `generate` says so too, but only after `auto` has measured
+        generation.calibration.check_drafter(drafter.fingerprint)
+        notes.append(calibration_note(generation.calibration, generation.temperature))
+    if generation.budget is not None:
+        measured = generation.budget.target, generation.budget.drafter
+        if measured != (target.name, drafter.name):
+            notes.append(f"note: the cost profile was measured for {' and '.join(measured)}")
+    for note in filter(None, notes):
+        print(note, file=sys.stderr)
+    if isinstance(generation.structure, AutoStructure):
+        few = [encode(target, prompt, []) for prompt in spread(prompts, PILOT_PROMPTS)]
+        choice = choose(target, drafter, few, generation)
+        print(choice, file=sys.stderr)
+        generation = replace(generation, structure=choice.structure)
+    drafter.check(generation.structure, generation.options(torch.Generator()))
+    return generation
 
 
 def calibration_note(calibration: ScoreCalibration, temperature: float) -> str | None:
@@ -161,39 +182,6 @@ def calibration_note(calibration: ScoreCalibration, temperature: float) -> str |
     )
 
 
-def settled(
-    target: Target, drafter: Drafter, prompts: Sequence[Prompt], generation: GenerationConfig
-) -> GenerationConfig:
-    """Return the settings with their structure chosen if it is `auto`, once for all prompts; all of them checked.
-
-    Raises
-    ------
-    InputError
-        The drafter cannot make the structure, or the calibration is another drafter's.
-    """
-    if generation.calibration is not None:  # `generate` says so too, but only after `auto` has measured
-        generation.calibration.check_drafter(drafter.fingerprint)
-        if note := calibration_note(generation.calibration, generation.temperature):
-            print(note, file=sys.stderr)
-    if isinstance(generation.structure, AutoStructure):
-        from gumiho_decoder.measuring.auto import PROMPTS, choose
-
-        few = [encode(target, prompt, []) for prompt in spread(prompts, PROMPTS)]
-        choice = choose(target, drafter, few, generation)
-        interval = "" if choice.interval is None else " [{:.2f}, {:.2f}]".format(*choice.interval)
-        predicted = f"predicted {choice.speedup:.2f}x{interval} plain"
-        print(f"structure auto: {choice.structure} (times {choice.source}; {predicted})", file=sys.stderr)
-        if choice.note:
-            print(f"note: {choice.note.removeprefix('note: ')}", file=sys.stderr)
-        generation = replace(generation, structure=choice.structure)
-    drafter.check(generation.structure, generation.options(torch.Generator()))
-    if generation.budget is not None:
-        measured = generation.budget.target, generation.budget.drafter
-        if measured != (target.name, drafter.name):
-            print(f"note: the cost profile was measured for {' and '.join(measured)}", file=sys.stderr)
-    return generation
-
-
 def decode(
     target: Target,
     drafter: Drafter,
@@ -201,18 +189,19 @@ def decode(
     generation: GenerationConfig,
     config: RunConfig,
     trace_path: Path | None,
+    log: Log | None = None,
+    log_path: Path | None = None,
 ) -> tuple[list[Output], Trace]:
     """Decode with a progress bar on stderr. When it is cut short, the cycles so far are written all the same."""
     recorder, made_with = Recorder(), provenance(target, drafter, generation)
-    log = None if config.every_position is None else config.every_position.log(drafter, generation)
 
     def write(complete: bool) -> Trace:
         facts = made_with | {"complete": complete}
         trace = recorder.trace(facts)
         if trace_path is not None:
             trace.write(trace_path)
-        if log is not None:
-            log.made(facts).write(config.every_position.path)
+        if log is not None and log_path is not None:
+            log.made(facts).write(log_path)
         return trace
 
     try:
@@ -221,8 +210,7 @@ def decode(
     except BaseException:
         if recorder:
             write(complete=False)
-            written = [trace_path, config.every_position and config.every_position.path]
-            places = " and ".join(str(path) for path in written if path is not None)
+            places = " and ".join(str(path) for path in (trace_path, log_path) if path is not None)
             if places:
                 print(f"stopped early: the cycles so far are in {places}", file=sys.stderr)
         raise

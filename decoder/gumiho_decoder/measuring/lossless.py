@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,6 +15,7 @@ from gumiho_decoder.target import Target
 # in float32 their logits differ by about 1e-5, while wrong methods left the path at gaps from 1e-3. Large logits are
 # rounded more: the bound is never less than two of the dtype's steps at their size.
 TIE_GAP = {torch.float32: 1e-4, torch.float16: 0.05, torch.bfloat16: 0.3}
+VERDICTS = ("equal", "tie", "different")  # from the best to the worst
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,8 @@ class Comparison:
     position : int or None
         First differing place, 0-based within the new tokens.
     gap : float or None
-        Plain logit of the plain token less that of the other, at that place.
+        Plain logit of the plain token less that of the other, at that place; None where one output is the other's
+        beginning: a wrong stop.
     bound : float or None
         Largest gap there that still counts as a tie.
     """
@@ -52,3 +55,19 @@ def compare(target: Target, prompt: Sequence[int], expected: Sequence[int], foun
     gap = float(two[0] - two[1])
     bound = max(TIE_GAP[target.dtype], 2 * torch.finfo(target.dtype).eps * float(two.abs().max()))
     return Comparison("tie" if abs(gap) <= bound else "different", position, gap, bound)
+
+
+def count_prompts(verdicts: Iterable[tuple[str, str | None]]) -> dict[str, int]:
+    """Return how many prompts were checked, equal, tied, different; a prompt is as good as its worst turn.
+
+    Parameters
+    ----------
+    verdicts : iterable of (prompt_id, verdict)
+        One a turn; None: not checked.
+    """
+    worst: dict[str, str] = {}
+    for prompt, verdict in verdicts:
+        if verdict is not None:
+            worst[prompt] = max(worst.get(prompt, "equal"), verdict, key=VERDICTS.index)
+    counts = Counter(worst.values())
+    return {"checked": len(worst), "equal": counts["equal"], "ties": counts["tie"], "different": counts["different"]}

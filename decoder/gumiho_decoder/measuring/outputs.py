@@ -1,15 +1,38 @@
-"""Places to write, checked before hours of work."""
+"""Places to write, checked before hours of work: nothing of another kind is written over."""
 
 from __future__ import annotations
 
-import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from gumiho_theory import InputError
-from gumiho_theory.files import check_writable, reason
+from gumiho_theory.files import check_output, check_writable, reason
 
 PARQUET = b"PAR1"
 PROFILE = b"gumiho.cost_profile"
+
+
+def check_place(path: Path, kind: bytes, others: Iterable[Path] = (), name: str = "--output") -> None:
+    """Make sure that a file of a kind can be written at a path that is none of `others`; nothing there is touched.
+
+    A file that is there is written over only if it is of the same kind, which its first bytes tell: another one is
+    somebody's weights, settings or prompts.
+
+    Raises
+    ------
+    InputError
+        It cannot: no such folder, a folder in its place, a device, a name that is too long, a file of another kind.
+    """
+    check_output(path, others, name, "a file of its own")
+    try:
+        with path.open("rb") as file:
+            head = file.read(256)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise InputError(str(path), reason(error), "a file that can be written") from error
+    if head and kind not in head:
+        raise InputError(str(path), "a file of another kind", "a new file, or an older one of this kind")
 
 
 def make_folder(folder: Path) -> list[str]:
@@ -27,28 +50,3 @@ def make_folder(folder: Path) -> list[str]:
         raise InputError(str(folder), reason(error), "a folder that can be made and written") from error
     check_writable(folder)
     return there
-
-
-def check_output(path: Path, kind: bytes = PARQUET) -> None:
-    """Make sure that a file can be written at a path; nothing there is touched.
-
-    A file that is there is written over only if it is of the same kind, which its first bytes tell: another one is
-    somebody's weights, settings or prompts.
-
-    Raises
-    ------
-    InputError
-        It cannot: no such folder, a folder in its place, a device, a name that is too long.
-    """
-    check_writable(path.parent)
-    try:
-        if path.is_file():
-            with path.open("rb") as file:
-                head = file.read(256)
-            if head and kind not in head:
-                raise InputError(str(path), "a file of another kind", "a new file, or an older one of this kind")
-            return
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
-        path.unlink()
-    except OSError as error:
-        raise InputError(str(path), reason(error), "a file that can be written") from error

@@ -1,11 +1,11 @@
-"""Limits of what is measured on prompts: whole prompts resampled."""
+"""95 % limits of what is measured on prompts, whole prompts resampled: of any statistic of sums, of speedups."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 FloatArray = NDArray[np.float64]
 
@@ -55,22 +55,51 @@ def interval(
     return estimate + factor * (float(low) - estimate), estimate + factor * (float(high) - estimate)
 
 
-def sums_by_prompt(rows: Iterable[tuple[str, Sequence[float]]]) -> FloatArray:
-    """Return the sums [G, K] over (prompt, K numbers) of each of G prompts, in order of appearance."""
-    sums: dict[str, FloatArray] = {}
-    for prompt, numbers in rows:
-        sums[prompt] = sums.get(prompt, 0.0) + np.asarray(numbers, dtype=np.float64)
-    return np.array(list(sums.values()))
-
-
-def speedup(sums: FloatArray) -> FloatArray:
-    """Return tokens a second over another's, of (…, 4) sums of tokens, seconds, and the other's tokens and seconds."""
-    tokens, seconds, other_tokens, other_seconds = np.moveaxis(sums, -1, 0)
-    ratio: FloatArray = (tokens / seconds) / (other_tokens / other_seconds)
-    return ratio
+def sums_by_prompt(prompts: Sequence[str], values: ArrayLike) -> FloatArray:
+    """Sum rows of values (N, K) by the prompt of each: (G, K), prompts in order of first appearance."""
+    place = {prompt: row for row, prompt in enumerate(dict.fromkeys(prompts))}
+    rows = np.asarray(values, dtype=np.float64)
+    sums = np.zeros((len(place), *rows.shape[1:]))
+    np.add.at(sums, [place[prompt] for prompt in prompts], rows)
+    return sums
 
 
 def speedup_interval(sums: FloatArray) -> tuple[float, float] | None:
-    """Return the 95 % limits of `speedup` of [G, 4] sums by prompt, never below 0; None for a single prompt."""
-    found = interval(sums, speedup, sums[:, 1])
+    """Return the 95 % limits of a speedup, never below 0; None for a single prompt.
+
+    Parameters
+    ----------
+    sums : float array [G, 4]
+        Of each prompt: tokens and seconds, and tokens and seconds of what they are compared with.
+    """
+    found = interval(sums, _speedup, sums[:, 1])
     return None if found is None else (max(0.0, found[0]), found[1])
+
+
+def speedup(
+    prompts: Sequence[str], sizes: Sequence[tuple[int, float, int, float]]
+) -> tuple[float | None, tuple[float, float] | None]:
+    """Return tokens a second over another's, and its 95 % limits: whole prompts resampled.
+
+    Parameters
+    ----------
+    prompts : sequence of str
+        Of each output.
+    sizes : sequence of (tokens, seconds, other's tokens, other's seconds)
+
+    Returns
+    -------
+    tuple
+        None for no output; no limits for a single prompt.
+    """
+    if not sizes:
+        return None, None
+    sums = sums_by_prompt(prompts, sizes)
+    return float(_speedup(sums.sum(axis=0))), speedup_interval(sums)
+
+
+def _speedup(sums: FloatArray) -> FloatArray:
+    """Return tokens a second over another's, of (…, 4) sums."""
+    tokens, seconds, other_tokens, other_seconds = np.moveaxis(sums, -1, 0)
+    ratio: FloatArray = (tokens / seconds) / (other_tokens / other_seconds)
+    return ratio

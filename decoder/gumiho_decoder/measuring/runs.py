@@ -1,9 +1,8 @@
-"""Decode a set of prompts: speculatively, beside plain decoding, beside transformers' `generate`; time and compare."""
+"""Decoding a set of prompts, beside plain decoding and transformers' `generate`; times and comparisons."""
 
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,12 +13,11 @@ import torch
 from gumiho_decoder.config import GenerationConfig
 from gumiho_decoder.cycle import Generation
 from gumiho_decoder.draft import Drafter
-from gumiho_decoder.logging.every_position import EveryPositionRequest, Log
+from gumiho_decoder.logging.every_position import Log
 from gumiho_decoder.logging.recorder import Recorder
 from gumiho_decoder.loop import generate, plain
 from gumiho_decoder.measuring.lossless import Comparison, compare
 from gumiho_decoder.measuring.prompts import Prompt
-from gumiho_decoder.measuring.speed import speed
 from gumiho_decoder.target import Target
 from gumiho_theory import InputError
 
@@ -59,14 +57,11 @@ class RunConfig:
         Also compare with plain decoding.
     library : int
         For this many prompts, spread evenly, also time transformers' `generate`.
-    every_position : EveryPositionRequest or None
-        The every-position log to make, if any.
     """
 
     plain: bool = False
     check: bool = False
     library: int = 0
-    every_position: EveryPositionRequest | None = None
 
 
 def run(
@@ -90,49 +85,38 @@ def run(
         encode(target, prompt, [], drafter)
     _warm_up(target, drafter, prompts[0], generation)
     chosen = {round(i * (len(prompts) - 1) / max(1, config.library - 1)) for i in range(config.library)}
+    greedy = GenerationConfig(generation.max_new_tokens)
     outputs = []
     for index, prompt in enumerate(prompts):
         replies: list[str] = []
         for turn in range(len(prompt.turns)):
             tokens = encode(target, prompt, replies, drafter)
-            record = recorder.prompt(prompt.prompt_id, prompt.task, turn)
             # An output's draws depend on the seed and its place alone, not on how long the outputs before it were.
             asked = replace(generation, seed=place_seed(generation.seed, index, turn))
-
-            def speculate(tokens=tokens, record=record, asked=asked, prompt=prompt, turn=turn) -> Generation:
-                if log is None:
-                    return generate(target, drafter, tokens, asked, record)
-                collector = log.collector(record)
-                made = generate(target, drafter, tokens, asked, collector)
-                log.add(target, drafter, tokens, made, collector, prompt.prompt_id, prompt.task, turn)
-                return made
-
-            def baseline(tokens=tokens, asked=asked) -> Generation | None:
-                return plain(target, tokens, asked) if config.plain or config.check else None
-
+            name = prompt.prompt_id, prompt.task, turn
+            beside = None
             # Who goes first alternates, so that neither always finds the caches warm.
-            if index % 2:
-                beside, made = baseline(), speculate()
-            else:
-                made, beside = speculate(), baseline()
-            greedy = GenerationConfig(generation.max_new_tokens)
-            beside_library = library(target, tokens, greedy) if index in chosen else None
-            comparison = compare(target, tokens, beside.token_ids, made.token_ids) if config.check else None
-            replies.append(target.decode(made.token_ids))
-            outputs.append(
-                Output(
-                    prompt.prompt_id,
-                    prompt.task,
-                    turn,
-                    tuple(tokens),
-                    replies[-1],
-                    made,
-                    beside,
-                    beside_library,
-                    comparison,
-                )
+            for who in ("plain", "drafts") if index % 2 else ("drafts", "plain"):
+                if who == "drafts":
+                    record = recorder.prompt(*name)
+                    collector = record if log is None else log.collector(record)
+                    made = generate(target, drafter, tokens, asked, collector)
+                    if log is not None:
+                        log.add(target, drafter, tokens, made, collector, *name)
+                elif config.plain or config.check:
+                    beside = plain(target, tokens, asked)
+            output = Output(
+                *name,
+                prompt=tuple(tokens),
+                text=target.decode(made.token_ids),
+                speculative=made,
+                plain=beside,
+                library=library(target, tokens, greedy) if index in chosen else None,
+                comparison=compare(target, tokens, beside.token_ids, made.token_ids) if config.check else None,
             )
-            progress(outputs[-1])
+            replies.append(output.text)
+            outputs.append(output)
+            progress(output)
     return outputs
 
 
@@ -198,59 +182,3 @@ def library(target: Target, text: Sequence[int], config: GenerationConfig) -> Ge
     new = out[0, len(text) :].tolist()
     stop = "eos" if new[-1] in target.eos_token_ids else "length"
     return Generation(tuple(new), stop, time.perf_counter() - started)
-
-
-def lossless(outputs: Sequence[Output]) -> dict[str, int]:
-    """Return how many prompts were checked, equal, tied, different; a prompt is as good as its worst turn."""
-    order = ("equal", "tie", "different")
-    worst: dict[str, str] = {}
-    for output in outputs:
-        if output.comparison is not None:
-            verdict = output.comparison.verdict
-            worst[output.prompt_id] = max(worst.get(output.prompt_id, "equal"), verdict, key=order.index)
-    counts = Counter(worst.values())
-    return {"checked": len(worst), "equal": counts["equal"], "ties": counts["tie"], "different": counts["different"]}
-
-
-def departures(outputs: Sequence[Output]) -> list[dict[str, Any]]:
-    """Return where outputs leave plain decoding: verdict, first differing token, the plain logits' gap there.
-
-    The gap is None where one output is the other's beginning: a wrong stop.
-    """
-    return [
-        {
-            "prompt_id": o.prompt_id,
-            "turn": o.turn,
-            "verdict": o.comparison.verdict,
-            "position": o.comparison.position,
-            "gap": o.comparison.gap,
-            "bound": o.comparison.bound,
-        }
-        for o in outputs
-        if o.comparison is not None and o.comparison.verdict != "equal"
-    ]
-
-
-def repeated_share(outputs: Sequence[Output], n: int = 4) -> float | None:
-    """Return the share of n-grams that occurred before in the same output; None without any."""
-    seen = repeated = 0
-    for output in outputs:
-        ids = output.speculative.token_ids
-        grams = [ids[i : i + n] for i in range(len(ids) - n + 1)]
-        seen += len(grams)
-        repeated += len(grams) - len(set(grams))
-    return repeated / seen if seen else None
-
-
-def summary(outputs: Sequence[Output]) -> dict[str, Any]:
-    """Return the keys of `gumiho decode --json` that do not come from the trace."""
-    rates = speed(outputs)
-    return {
-        "new_tokens": sum(len(o.speculative.token_ids) for o in outputs),
-        "tokens_per_second": rates["tokens_per_second"],
-        "baseline_tokens_per_second": rates["plain_tokens_per_second"],
-        "speedup": rates["plain_speedup"],
-        "speedup_ci": rates["plain_speedup_ci"],
-        "lossless": lossless(outputs),
-        "departures": departures(outputs),
-    }

@@ -17,12 +17,12 @@ from gumiho_decoder.drafters.eagle.drafter import EagleDrafter, EagleModel
 from gumiho_decoder.drafters.eagle.serial import SerialConfig
 from gumiho_decoder.drafters.ngram import NgramDrafter
 from gumiho_decoder.logging import places
-from gumiho_decoder.logging.every_position import Log, chain_cycles
+from gumiho_decoder.logging.every_position import Log
 from gumiho_decoder.logging.places import most_places
 from gumiho_decoder.logging.recorder import Recorder
 from gumiho_decoder.loop import generate
 from gumiho_theory import ChainStructure, CostProfile, DynamicTree, ScoreCalibration, TemperatureMap
-from logged import PROMPT, STATIC, STRUCTURES, logged, perturbed, scripted, structures, text
+from logged import PROMPT, STATIC, STRUCTURES, chain_cycles, logged, perturbed, scripted, structures, text
 
 
 def cycles_of(trace):

@@ -14,18 +14,16 @@ from gumiho_decoder.acceptance.rules import Greedy
 from gumiho_decoder.config import GenerationConfig
 from gumiho_decoder.draft import DraftOptions
 from gumiho_decoder.drafters.ngram import NgramDrafter
+from gumiho_decoder.logging.collector import Collector
 from gumiho_decoder.logging.every_position import (
     Beyond,
-    Collector,
-    EveryPositionRequest,
     Log,
-    chain_cycles,
     every_position,
     lookahead,
 )
 from gumiho_decoder.loop import generate
 from gumiho_theory import AutoStructure, ChainStructure, EveryPositionLog, InputError, StaticTree, Structure
-from logged import PROMPT, STATIC, STRUCTURES, collected, logged, scripted, text
+from logged import PROMPT, STATIC, STRUCTURES, chain_cycles, collected, logged, scripted, text
 from scripted import mixed
 
 
@@ -214,12 +212,12 @@ def test_the_log_survives_its_file(tmp_path: Path):
     assert again.task.tolist() == ["task"] * log.n_rows
 
 
-def test_what_cannot_be_logged_is_refused_before_anything_is_decoded(tmp_path: Path):
+def test_what_cannot_be_logged_is_refused_before_anything_is_decoded():
     target, drafter = random_target(), random_drafter(random_target())
 
     def request(structures=(STATIC,), top_k=3, using=drafter, **settings):
         config = GenerationConfig(8, ChainStructure(3), **settings)
-        return EveryPositionRequest(tmp_path / "log.parquet", tuple(structures), top_k).log(using, config)
+        return Log(using, config, tuple(structures), top_k)
 
     assert request().made({}).n_rows == 0
     for match, arguments in {

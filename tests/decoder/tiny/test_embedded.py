@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from gumiho_decoder.commands import main_job as demo
+from gumiho_decoder.commands import demonstration as demo
 from gumiho_decoder.commands.main import main
 from gumiho_decoder.config import GenerationConfig
 from gumiho_decoder.drafters.files.fingerprint import fingerprint

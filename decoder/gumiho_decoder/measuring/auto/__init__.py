@@ -1,5 +1,9 @@
-"""`--structure auto`: which draft structure promises the most tokens a second here."""
+"""`--structure auto`: the draft structure that promises the most tokens a second on this machine and these prompts.
 
-from gumiho_decoder.measuring.auto.choice import PROMPTS, Candidate, Choice, choose
+What a cycle takes is timed once and kept on disk: it belongs to the machine and the pair. What it yields belongs to the
+prompts: it is read, each time, off a few short texts of the target's own.
+"""
 
-__all__ = ["PROMPTS", "Candidate", "Choice", "choose"]
+from gumiho_decoder.measuring.auto.choice import PILOT_PROMPTS, Candidate, Choice, choose
+
+__all__ = ["PILOT_PROMPTS", "Candidate", "Choice", "choose"]

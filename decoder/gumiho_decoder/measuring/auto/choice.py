@@ -1,14 +1,9 @@
-"""The draft structure that promises the most tokens a second on this machine and these prompts: `--structure auto`.
-
-What a cycle takes is timed once and kept on disk (`kept`). What it yields belongs to the prompts: it is read, each
-time, off a few short texts of the target's own (`pilot`).
-"""
+"""The choice of a draft structure, by the times of cycles here and their tokens on the prompts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -18,23 +13,22 @@ from numpy.typing import NDArray
 from gumiho_decoder.config import GenerationConfig
 from gumiho_decoder.draft import DraftOptions
 from gumiho_decoder.drafters.growing.drafter import TreeDrafter
+from gumiho_decoder.logging.places import accepted_lengths
 from gumiho_decoder.loop import plain
-from gumiho_decoder.measuring.auto.kept import Times, keep, kept, key_of, path_of
-from gumiho_decoder.measuring.auto.pilot import ends_of, pilot
-from gumiho_decoder.measuring.profile.times import DEPTH, NODES, Bench, interleaved, measure
+from gumiho_decoder.measuring.auto.times import KeptTimes, measure_times
+from gumiho_decoder.measuring.machine import busy
+from gumiho_decoder.measuring.profile.profiles import DEPTH
 from gumiho_decoder.measuring.prompts import spread
 from gumiho_decoder.measuring.resampling import interval
-from gumiho_decoder.measuring.speed import busy
 from gumiho_decoder.target import Target
 from gumiho_theory import ChainStructure, CostProfile, DynamicTree, InputError, Structure
 
 LONGEST_CHAIN = 10
 TOTALS = (8, 16, 24, 32, 48, 60)
-PROMPTS = 8
+PILOT_PROMPTS = 8
 PILOT_TOKENS = 48
 ENOUGH_CYCLES = 30
 LEAST_POSITIONS = 32
-_REPEATS = 9
 
 
 @dataclass(frozen=True)
@@ -90,6 +84,11 @@ class Choice:
     source: Literal["measured", "cached"]
     note: str | None
 
+    def __str__(self) -> str:
+        limits = "" if self.interval is None else " [{:.2f}, {:.2f}]".format(*self.interval)
+        said = f"structure auto: {self.structure} (times {self.source}; predicted {self.speedup:.2f}x{limits} plain)"
+        return f"{said}\nnote: {self.note.removeprefix('note: ')}" if self.note else said
+
 
 @torch.inference_mode()
 def choose(target: Target, drafter: TreeDrafter, prompts: Sequence[Sequence[int]], config: GenerationConfig) -> Choice:
@@ -116,22 +115,21 @@ def choose(target: Target, drafter: TreeDrafter, prompts: Sequence[Sequence[int]
     if not prompts:
         raise InputError("prompts", "none", "at least one")
     least = LEAST_POSITIONS + max(0, (drafter.depth or 0) - DEPTH)
-    if (ends := ends_of(target, drafter)) < least:
+    if (ends := target.positions_with(drafter)) < least:
         raise InputError("structure auto", f"{ends} positions", f"models of at least {least}")
     options = config.options(config.generator(target.head_device))
     structures = candidates(drafter, options)
-    key = key_of(target, drafter, config)
-    path = path_of(key)
-    cached = kept(path, key, structures)
+    kept = KeptTimes.of(target, drafter, config)
+    cached = kept.read(structures)
     warning = None if cached else busy()  # asked first: what follows is a load of its own
 
     # All before any timing: a prompt that does not fit is refused at once.
     short = replace(config, max_new_tokens=PILOT_TOKENS)
-    made = [(list(prompt), plain(target, prompt, short)) for prompt in spread(prompts, PROMPTS)]
+    made = [(list(prompt), plain(target, prompt, short)) for prompt in spread(prompts, PILOT_PROMPTS)]
     texts = [(prompt, g.token_ids, g.stop_reason == "eos") for prompt, g in made]
-    times = cached or _measured(target, drafter, structures, [*texts[0][0], *texts[0][1]], config)
-    if not cached and not warning and path is not None:
-        keep(path, key, times)
+    times = cached or measure_times(target, drafter, structures, [*texts[0][0], *texts[0][1]], config)
+    if not cached and not warning:
+        kept.write(times)
 
     yields = pilot(target, drafter, structures, texts, options)
     rows = []
@@ -164,6 +162,7 @@ def _tau(counts: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def _interval(counts: NDArray[np.int64], factor: float) -> tuple[float, float] | None:
+    """Return the 95 % limits of tau times a factor, never below 0; None for a single text."""
     found = interval(counts, lambda sums: _tau(sums) * factor, counts[:, 1])
     return None if found is None else (max(0.0, found[0]), found[1])
 
@@ -188,22 +187,46 @@ def _makes(drafter: TreeDrafter, structure: Structure, options: DraftOptions) ->
     return True
 
 
-def _measured(
+def pilot(
     target: Target,
     drafter: TreeDrafter,
     structures: Sequence[Structure],
-    text: Sequence[int],
-    config: GenerationConfig,
-) -> Times:
-    """Time plain steps, cycles behind a text of at least 2 tokens, and the parts of a cycle."""
-    ends = ends_of(target, drafter)
-    room = ends - max(structure.depth for structure in structures)
-    # It ends as it begins: so n-grams find something to draft, whatever the text is.
-    bench = Bench(target, drafter, [*text[: room - 4], *text[:4]], config)
-    parts = {None: bench.step} | {structure: partial(bench.cycle, structure) for structure in structures}
-    seconds = interleaved(parts, _REPEATS)
+    texts: Sequence[tuple[Sequence[int], Sequence[int], bool]],
+    options: DraftOptions,
+) -> dict[Structure, NDArray[np.int64]]:
+    """Return each structure's tokens (bonus included) and complete cycles on each of some known texts, (texts, 2).
 
-    nodes = [n for n in NODES if n <= min(TOTALS[-1] + 4, ends // 2)]
-    context = min(128, ends - max(nodes[-1], 1 + (drafter.depth or DEPTH)))
-    profile = measure(target, drafter, context=context, nodes=nodes, repeats=5)
-    return Times(seconds[None], tuple((structure, seconds[structure]) for structure in structures), profile)
+    Cycle follows cycle as in decoding. Those count that begin so early that each structure's draft ends within the
+    text: which cycles count must not depend on how long they are.
+
+    Parameters
+    ----------
+    texts : sequence of (prompt, output, ended)
+        Token ids of the target's own; whether the last one ended the output.
+    """
+    deepest = max(structure.depth for structure in structures)
+    longest = max((s for s in structures if isinstance(s, ChainStructure)), key=lambda s: s.length, default=None)
+    ends = target.positions_with(drafter)
+    sums = {structure: np.zeros((len(texts), 2), np.int64) for structure in structures}
+    for index, (prompt, output, ended) in enumerate(texts):
+        known = [*prompt, *output]
+        begin, end = len(prompt), min(len(known) - (1 if ended else deepest), ends - deepest)
+        if begin >= end:
+            continue
+        text = torch.tensor([*known, *[-1] * deepest], device=target.head_device)
+        drafter.start(text[: len(known)][:ends], target.prefill(known[:-1]).features[: ends - 1])
+        where = {"known": len(known), "ended": ended, "ends": ends, "vocabulary": target.vocab_size}
+        lengths: dict[Structure, list[list[int]]] = {}
+        for structure in [longest, *structures] if longest is not None else structures:
+            if isinstance(structure, ChainStructure) and longest in lengths:
+                # A chain is the beginning of a longer one.
+                k = structure.length
+                lengths[structure] = [[min(a, k), int(censored and a <= k)] for a, censored in lengths[longest]]
+            else:
+                lengths[structure] = accepted_lengths(drafter, structure, options, text, range(begin, end), **where)
+        for structure in structures:
+            at, found = 0, lengths[structure]
+            while at < len(found) and not found[at][1]:
+                sums[structure][index] += found[at][0] + 1, 1
+                at += found[at][0] + 1
+    return sums

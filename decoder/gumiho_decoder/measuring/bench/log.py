@@ -1,4 +1,4 @@
-"""The log of one row of a bench: its trace, with the turns and their times in the provenance; taken up again later."""
+"""The log of one row: its trace, with the turns and their times in the provenance; taken up again later."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from gumiho_decoder.measuring.bench.cells import VERDICTS, Turn
+from gumiho_decoder.measuring.bench.contenders import Turn
+from gumiho_decoder.measuring.lossless import VERDICTS
 from gumiho_theory import InputError, Trace
 
 KEY = "bench"
@@ -20,7 +21,7 @@ _NAME = 100  # characters of a file's name that say what is in it
 
 
 @dataclass
-class BenchLog:
+class RowLog:
     """What one row has been measured by so far.
 
     Attributes

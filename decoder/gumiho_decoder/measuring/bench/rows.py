@@ -1,4 +1,4 @@
-"""What a bench says of one combination: tau, speed and exactness, with intervals that resample whole prompts."""
+"""What is said of one contender: tau, speed and exactness, with intervals that resample whole prompts."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gumiho_decoder.measuring.bench.cells import VERDICTS, Turn
-from gumiho_decoder.measuring.resampling import interval, speedup, speedup_interval, sums_by_prompt
+from gumiho_decoder.measuring.bench.contenders import Turn
+from gumiho_decoder.measuring.lossless import count_prompts
+from gumiho_decoder.measuring.resampling import interval, speedup, sums_by_prompt
 from gumiho_theory import Trace
 
 CONVENTION = "micro, bonus included, complete cycles"
@@ -65,40 +66,29 @@ def tau_of(trace: Trace, counted: NDArray[np.bool_], name: str) -> dict[str, flo
 
     The error is that of a ratio of sums over prompts, in first order.
     """
-    prompts = {prompt: row for row, prompt in enumerate(dict.fromkeys(trace.prompt_id[counted]))}
-    rows = [prompts[prompt] for prompt in trace.prompt_id[counted]]
-    cycles = np.bincount(rows, minlength=len(prompts)).astype(np.float64)
-    accepted = np.bincount(rows, trace.accepted[counted], minlength=len(prompts))
-    if not prompts:
+    if not counted.any():
         return dict.fromkeys((name, f"{name}_se", f"{name}_lo", f"{name}_hi"))
-    mean, n = float(accepted.sum() / cycles.sum()), len(prompts)
+    values = np.stack([trace.accepted[counted], np.ones(counted.sum())], axis=1)
+    sums = sums_by_prompt(trace.prompt_id[counted], values)
+    accepted, cycles = sums.T
+    mean, n = float(accepted.sum() / cycles.sum()), len(sums)
     error = None
     if n > 1:
         error = float(np.sqrt(n / (n - 1) * ((accepted - mean * cycles) ** 2).sum()) / cycles.sum())
-    limits = interval(np.stack([accepted, cycles], axis=1), lambda sums: sums[:, 0] / sums[:, 1], cycles)
+    limits = interval(sums, lambda drawn: drawn[:, 0] / drawn[:, 1], cycles)
     low, high = (None, None) if limits is None else (1 + max(0.0, limits[0]), 1 + limits[1])
     return {name: 1 + mean, f"{name}_se": error, f"{name}_lo": low, f"{name}_hi": high}
 
 
 def speedup_over(turns: Sequence[Turn], other: str, name: str) -> dict[str, float | None]:
     """Return the tokens a second over those of `plain` or `library` as `name`, with 95 % limits."""
-    if not turns:
-        return dict.fromkeys((name, f"{name}_lo", f"{name}_hi"))
-    theirs = f"{other}_tokens", f"{other}_seconds"
-    sums = sums_by_prompt(
-        (turn.prompt_id, (turn.tokens, turn.seconds, *(getattr(turn, one) for one in theirs))) for turn in turns
-    )
-    low, high = speedup_interval(sums) or (None, None)
-    return {name: float(speedup(sums.sum(axis=0))), f"{name}_lo": low, f"{name}_hi": high}
+    sizes = [(t.tokens, t.seconds, getattr(t, f"{other}_tokens"), getattr(t, f"{other}_seconds")) for t in turns]
+    ratio, limits = speedup([turn.prompt_id for turn in turns], sizes)
+    low, high = limits or (None, None)
+    return {name: ratio, f"{name}_lo": low, f"{name}_hi": high}
 
 
 def lossless(turns: Sequence[Turn]) -> dict[str, int] | None:
-    """Return how many prompts were checked, equal, tied, different; a prompt is as good as its worst turn."""
-    worst: dict[str, str] = {}
-    for turn in turns:
-        if turn.verdict is not None:
-            worst[turn.prompt_id] = max(worst.get(turn.prompt_id, "equal"), turn.verdict, key=VERDICTS.index)
-    if not worst:
-        return None
-    equal, ties, different = (sum(verdict == one for verdict in worst.values()) for one in VERDICTS)
-    return {"checked": len(worst), "equal": equal, "ties": ties, "different": different}
+    """Return how many prompts were checked, equal, tied, different; None where none was checked."""
+    counts = count_prompts((turn.prompt_id, turn.verdict) for turn in turns)
+    return counts if counts["checked"] else None

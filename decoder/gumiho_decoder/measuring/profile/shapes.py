@@ -24,31 +24,7 @@ from gumiho_decoder.target import Target, check_device, load_target
 from gumiho_theory import InputError
 from gumiho_theory.files import read_json
 
-
-def _llama(
-    hidden: int, mlp: int, layers: int, heads: int, groups: int, vocabulary: int, positions: int
-) -> dict[str, Any]:
-    return {
-        "hidden_size": hidden,
-        "intermediate_size": mlp,
-        "num_hidden_layers": layers,
-        "num_attention_heads": heads,
-        "num_key_value_heads": groups,
-        "vocab_size": vocabulary,
-        "max_position_embeddings": positions,
-    }
-
-
-SHAPES: dict[str, dict[str, Any]] = {
-    "vicuna-7b": _llama(4096, 11008, 32, 32, 32, 32000, 4096),
-    "llama2-13b": _llama(5120, 13824, 40, 40, 40, 32000, 4096),
-    "llama3-8b": _llama(4096, 14336, 32, 32, 8, 128256, 8192) | {"rope_theta": 500000.0},
-    "llama-68m": _llama(768, 3072, 2, 12, 12, 32000, 2048),
-    "tiny-shape": _llama(64, 128, 2, 4, 2, 256, 512),
-}
-"""Arguments of a LlamaConfig, as published with the models."""
-
-# Bounds of what a config.json may ask for.
+# Bounds of what a config.json may ask for; the first seven make a shape.
 _COUNTS = {
     "hidden_size": 65536,
     "intermediate_size": 1 << 20,
@@ -61,6 +37,20 @@ _COUNTS = {
 }
 _SWITCHES = ("attention_bias", "mlp_bias", "tie_word_embeddings")
 _OPTIONAL = ("num_key_value_heads", "head_dim", *_SWITCHES)
+
+
+def _llama(*counts: int) -> dict[str, Any]:
+    return dict(zip(_COUNTS, counts, strict=False))
+
+
+SHAPES: dict[str, dict[str, Any]] = {
+    "vicuna-7b": _llama(4096, 11008, 32, 32, 32, 32000, 4096),
+    "llama2-13b": _llama(5120, 13824, 40, 40, 40, 32000, 4096),
+    "llama3-8b": _llama(4096, 14336, 32, 32, 8, 128256, 8192) | {"rope_theta": 500000.0},
+    "llama-68m": _llama(768, 3072, 2, 12, 12, 32000, 2048),
+    "tiny-shape": _llama(64, 128, 2, 4, 2, 256, 512),
+}
+"""Arguments of a LlamaConfig, as published with the models."""
 
 METHODS = {
     "gumiho": (GumihoConfig, GumihoModel, GumihoDrafter),
@@ -149,7 +139,7 @@ def random_drafter(method: str, target: Target, **changes: int | float | bool) -
 
 
 def load(target: str, drafter: str, dtype: str = "float32", device: str = "cpu") -> tuple[Target, TreeDrafter]:
-    """Load a pair, of which either may be `random:` and a shape or a method; else as `commands.load_pair`.
+    """Load a pair, of which either may be `random:` and a shape or a method; else as `load_pair` does.
 
     Raises
     ------

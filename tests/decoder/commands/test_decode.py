@@ -5,60 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
-import torch
-from transformers import LlamaConfig, LlamaForCausalLM
 
-from gumiho_decoder.commands.main import main
-from gumiho_decoder.drafters.gumiho.model import GumihoConfig, GumihoModel
-from gumiho_decoder.target import load_target
-from gumiho_decoder.tiny.making.stream import train_tokenizer
-from gumiho_theory import EveryPositionLog, ScoreCalibration, StaticTree, TemperatureMap, Trace
-
-
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("pair")
-    tokenizer = train_tokenizer(["def f(x):\n    return x\n"] * 5, 280)
-    torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=32,
-        intermediate_size=48,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        max_position_embeddings=128,
-        initializer_range=0.5,
-        bos_token_id=None,
-        eos_token_id=0,
-        pad_token_id=None,
-    )
-    LlamaForCausalLM(config).save_pretrained(folder / "target")
-    tokenizer.save_pretrained(folder / "target")
-    target = load_target(str(folder / "target"))
-    for name, changes in (("drafter", {}), ("wide", {"hidden_size": 64}), ("words", {"vocab_size": 99})):
-        GumihoModel(GumihoConfig.for_target(target, **changes)).save_pretrained(folder / name)
-    (folder / "prompts.jsonl").write_text('{"prompt": "def f("}\n{"prompt": "return", "task": "t"}\n')
-    (folder / "long.jsonl").write_text(json.dumps({"prompt": "é" * 100}) + "\n")
-    (folder / "empty.jsonl").write_text("")
-    ScoreCalibration("other", "f" * 64, (TemperatureMap(2.0),)).write(folder / "foreign.json")
-    return folder
-
-
-@pytest.fixture
-def call(pair, monkeypatch, capsys):
-    """Run `gumiho` in the pair's folder; returns exit status, stdout, stderr."""
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.chdir(pair)
-        monkeypatch.setattr("sys.argv", ["gumiho", *arguments])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main()
-        out, err = capsys.readouterr()
-        return ended.value.code, out, err
-
-    return run
-
+from gumiho_decoder.config import GenerationConfig
+from gumiho_decoder.measuring import DecodeRequest, decode_prompts
+from gumiho_theory import ChainStructure, EveryPositionLog, StaticTree, Trace
+from logged import chain_cycles
 
 PAIR = ("decode", "--target", "target", "--drafter", "drafter")
 
@@ -80,6 +31,23 @@ def test_decode_prints_the_contracts_keys_and_writes_the_trace(structure, call, 
     assert {"prompt_id", "token_ids", "text", "stop_reason"} <= result["outputs"][0].keys()
     assert "micro" in result["tau_convention"]
     assert Trace.read(trace).provenance["target"] == "target"
+
+
+def test_one_call_in_python_gives_what_the_command_prints(call, pair):
+    asked = GenerationConfig(20, ChainStructure(4))
+    request = DecodeRequest(
+        prompts=str(pair / "prompts.jsonl"),
+        target=str(pair / "target"),
+        drafter=str(pair / "drafter"),
+        generation=asked,
+        check=True,
+    )
+    found = decode_prompts(request).to_json(outputs=True)
+    options = ("--max-new-tokens", "20", "--structure", "chain:4", "--check-lossless", "--outputs", "--json")
+    printed = json.loads(call(*PAIR, "--prompts", "prompts.jsonl", *options)[1])
+    assert found.keys() == printed.keys()
+    timed = {name for name in found if "second" in name or "speedup" in name}
+    assert {n: v for n, v in found.items() if n not in timed} == {n: v for n, v in printed.items() if n not in timed}
 
 
 def test_decode_without_baseline_leaves_speed_out(call):
@@ -201,10 +169,7 @@ def test_a_static_tree_is_built_from_a_trace_and_decoded_and_everything_is_logge
     made = Trace.read(trace)
     for prompt in made.prompts:
         lengths = written.accepted[written.prompt_id == prompt, 0]
-        start, cycles = 0, []
-        while start < len(lengths) - 1:
-            cycles.append(int(lengths[start]))
-            start += cycles[-1] + 1
+        cycles = list(chain_cycles(lengths, len(lengths)))
         assert cycles == made.accepted[made.prompt_id == prompt].tolist()
 
 
@@ -282,46 +247,6 @@ def test_an_interrupted_command_says_so(call, monkeypatch):
     assert "error: interrupted" in err
 
 
-def test_train_makes_a_drafter_that_decodes_and_resume_goes_on(call, pair, tmp_path):
-    lines = "".join(f"def f{i}(x):\n    return x + {i}\n\n" for i in range(70))
-    (pair / "code.txt").write_text(lines)
-    common = ("train", "--target", "target", "--data", "code.txt", "--length", "32", "--seed", "3", "--json")
-    code, out, _ = call(*common, "--method", "medusa", "--steps", "4", "--set", "heads=3", "-o", str(tmp_path / "m"))
-    result = json.loads(out)
-    assert code == 0
-    assert (result["steps"], len(result["heldout_accuracy"])) == (4, 3)
-    assert {"tokens", "loss"} <= result.keys()
-    code, out, _ = call(
-        *("decode", "--target", "target", "--drafter", str(tmp_path / "m"), "--prompts", "prompts.jsonl"),
-        *("--structure", "chain:3", "--max-new-tokens", "12", "--check-lossless", "--json"),
-    )
-    assert code == 0
-    assert json.loads(out)["lossless"]["equal"] == 2
-
-
-@pytest.mark.parametrize(
-    ("extra", "words"),
-    [
-        (("--method", "oracle"), ("method", "oracle")),
-        (("--method", "eagle", "--set", "heads=3"), ("heads",)),
-        (("--method", "eagle", "--set", "nothing"), ("--set", "nothing")),
-        (("--method", "eagle", "--steps", "2", "--set", "steps=3"), ("--set", "steps=3")),
-        (("--method", "eagle", "--data", "none.txt"), ("none.txt",)),
-        (("--method", "eagle", "--rate", "-1"), ("rate", "-1")),
-        (("--method", "eagle", "--set", "method=gumiho"), ("--set", "method=gumiho")),
-    ],
-)
-def test_bad_training_requests_exit_2_with_one_line(extra, words, call, pair, tmp_path):
-    (pair / "code.txt").write_text("x = 1\n" * 100)
-    data = () if "--data" in extra else ("--data", "code.txt")
-    code, out, err = call("train", "--target", "target", *data, "-o", str(tmp_path / "x"), "--json", *extra)
-    assert (code, out) == (2, "")
-    lines = [line for line in err.splitlines() if line.startswith("error: ")]
-    assert len(lines) == 1
-    for word in words:
-        assert word in lines[0]
-
-
 def test_a_log_is_not_written_over_somebodys_weights_but_over_an_older_log(call, pair, tmp_path):
     weights = (pair / "drafter" / "model.safetensors").read_bytes()
     common = (*PAIR, "--prompts", "prompts.jsonl", "--max-new-tokens", "4")
@@ -332,11 +257,3 @@ def test_a_log_is_not_written_over_somebodys_weights_but_over_an_older_log(call,
         assert call(*common, "-o", str(tmp_path / "t.parquet"))[0] == 0
     code, _, err = call("profile", "--target", "target", "--drafter", "drafter", "-o", "drafter/config.json")
     assert (code, "another kind" in err) == (2, True)
-
-
-def test_training_writes_only_into_a_folder_of_its_own(call, pair, tmp_path):
-    (pair / "code.txt").write_text("x = 1\n" * 100)
-    (tmp_path / "tokenizer.json").write_text("mine")
-    code, _, err = call("train", "--target", "target", "--data", "code.txt", "--method", "eagle", "-o", str(tmp_path))
-    assert (code, "tokenizer.json" in err) == (2, True)
-    assert (tmp_path / "tokenizer.json").read_text() == "mine"

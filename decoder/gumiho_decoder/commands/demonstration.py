@@ -1,4 +1,4 @@
-"""The main job on the embedded models: decode, check, log, fit on half of the prompts, forecast the others, compare."""
+"""The main job on the embedded models: decode, check, log, fit on half of the prompts, forecast the rest."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ from gumiho_decoder.cycle import Cycle
 from gumiho_decoder.draft import Drafter
 from gumiho_decoder.embedded import PROMPTS
 from gumiho_decoder.loop import generate
+from gumiho_decoder.measuring.bench.rows import offsets, tau_of
 from gumiho_decoder.measuring.decode import decode
+from gumiho_decoder.measuring.machine import busy
 from gumiho_decoder.measuring.outputs import make_folder
 from gumiho_decoder.measuring.pair import load_pair
 from gumiho_decoder.measuring.prompts import read_prompts
-from gumiho_decoder.measuring.runs import Output, RunConfig, lossless, repeated_share
-from gumiho_decoder.measuring.speed import busy, speed
+from gumiho_decoder.measuring.runs import Output, RunConfig
+from gumiho_decoder.measuring.summary import lossless, repeated_share, speed
 from gumiho_decoder.target import Target
 from gumiho_simulator import DemoSummary, NearTie, TreeDrawing, Validation, validate, write_report
-from gumiho_simulator.forecasting.summary import summarize
+from gumiho_simulator.forecasting import summarize as summarize_log
 from gumiho_theory import ChainStructure, DynamicTree, Trace
 
 # On a CPU a verification's time grows with its rows, so a chain pays where a large tree does not:
@@ -34,56 +36,56 @@ LIBRARY_PROMPTS = 12
 EARLY_TOKENS = 32
 SEED = 0
 
+# What `--json` says of the trace, and of the headline numbers.
+_FACTS = ("cycles", "tau", "tau_ci", "tau_macro", "conditional", "conditional_ci", "survival", "at_risk")
+_FACTS += ("draft_ms", "verify_ms", "mean_committed")
+_HEADLINES = ("prompts", "structure", "tau_first_32", "tokens_per_second", "plain_tokens_per_second", "speedup_plain")
+_HEADLINES += ("speedup_plain_ci", "speedup_generate", "speedup_generate_ci", "busy", "repeated_4gram_share")
+
 
 @dataclass(frozen=True)
 class DemoResult:
-    """What the demo made.
+    """What the demo found, and where its report is.
 
     Attributes
     ----------
-    outputs : sequence of Output
+    outputs : list of Output
+        Of every prompt, beside plain decoding and, for some, transformers' `generate`.
     trace : Trace
     validation : Validation
-        Fitted on half of the prompts, the others predicted.
+        Forecasts of the held-out half of the prompts.
     facts : dict
-        The trace summed up: what `gumiho traces show --json` prints.
+        What `gumiho traces show` says of the trace.
     summary : DemoSummary
-        What the report needs beside them.
+        Headline numbers.
     report : Path
         The page.
     """
 
-    outputs: Sequence[Output]
+    outputs: list[Output]
     trace: Trace
     validation: Validation
     facts: dict[str, Any]
     summary: DemoSummary
     report: Path
 
+    @property
+    def different(self) -> bool:
+        """Whether some output was not the target's own."""
+        return self.summary.lossless["different"] > 0
+
     def to_json(self) -> dict[str, Any]:
         """Return what `gumiho demo --json` prints."""
-        outputs, facts, summary = self.outputs, self.facts, self.summary
-        agree = [o.library.token_ids == o.plain.token_ids for o in outputs if o.library and o.plain]
+        agree = [o.library.token_ids == o.plain.token_ids for o in self.outputs if o.library and o.plain]
         return {
-            "prompts": summary.prompts,
-            "structure": summary.structure,
-            "lossless": dict(summary.lossless),
-            "near_ties": [vars(tie) for tie in summary.near_ties],
+            **{key: self.facts[key] for key in _FACTS},
+            **{key: getattr(self.summary, key) for key in _HEADLINES},
+            "lossless": dict(self.summary.lossless),
+            "near_ties": [vars(tie) for tie in self.summary.near_ties],
             "generate_checked": len(agree),
             "generate_equal": sum(agree),
-            **{key: facts[key] for key in ("cycles", "tau", "tau_ci", "tau_macro", "conditional", "conditional_ci")},
-            **{key: facts[key] for key in ("survival", "at_risk", "draft_ms", "verify_ms", "mean_committed")},
             "tau_convention": "micro, bonus included, complete cycles",
-            "tau_first_32": summary.tau_first_32,
-            "new_tokens": sum(len(o.speculative.token_ids) for o in outputs),
-            "tokens_per_second": summary.tokens_per_second,
-            "plain_tokens_per_second": summary.plain_tokens_per_second,
-            "speedup_plain": summary.speedup_plain,
-            "speedup_plain_ci": summary.speedup_plain_ci,
-            "speedup_generate": summary.speedup_generate,
-            "speedup_generate_ci": summary.speedup_generate_ci,
-            "busy": summary.busy,
-            "repeated_4gram_share": summary.repeated_4gram_share,
+            "new_tokens": sum(len(o.speculative.token_ids) for o in self.outputs),
             "validation": self.validation.to_json(),
             "trace": "trace.parquet",
             "report": str(self.report),
@@ -91,7 +93,7 @@ class DemoResult:
 
 
 def run_demo(folder: Path) -> DemoResult:
-    """Run the demo, and write report, figures and trace into `folder`.
+    """Run the main job on the embedded pair; write report, figures and trace into `folder`, which is made if need be.
 
     Raises
     ------
@@ -105,10 +107,9 @@ def run_demo(folder: Path) -> DemoResult:
     warning = busy()
     outputs, trace = decode(target, drafter, prompts, generation, config, folder / "trace.parquet")
     validation = validate(trace, holdout=0.5, seed=SEED)
-    facts = summarize(trace).to_json()
+    facts = summarize_log(trace).to_json()
     summary = _summary(target, drafter, outputs, trace, facts, warning)
-    page = write_report(folder, trace, validation, summary)
-    return DemoResult(outputs, trace, validation, facts, summary, page)
+    return DemoResult(outputs, trace, validation, facts, summary, write_report(folder, trace, validation, summary))
 
 
 def _summary(
@@ -137,7 +138,7 @@ def _summary(
         ),
         tau=facts["tau"],
         tau_ci=facts["tau_ci"],
-        tau_first_32=early_tau(outputs, trace),
+        tau_first_32=tau_of(trace, trace.complete & (offsets(trace) < EARLY_TOKENS), "tau")["tau"],
         speedup_plain=rates["plain_speedup"],
         speedup_plain_ci=rates["plain_speedup_ci"],
         speedup_generate=rates["library_speedup"],
@@ -150,14 +151,6 @@ def _summary(
         drawing=draw_cycle(target, drafter, outputs[0]),
         provenance=trace.provenance,
     )
-
-
-def early_tau(outputs: Sequence[Output], trace: Trace) -> float | None:
-    """Return tau (micro, bonus included) over the complete cycles that start within the first 32 new tokens."""
-    first = {o.prompt_id: len(o.prompt) for o in outputs}
-    start = np.array([position - first[p] for p, position in zip(trace.prompt_id, trace.position, strict=True)])
-    early = trace.complete & (start < EARLY_TOKENS)
-    return 1.0 + float(trace.accepted[early].mean()) if early.any() else None
 
 
 def draw_cycle(target: Target, drafter: Drafter, output: Output) -> TreeDrawing:

@@ -15,11 +15,10 @@ from gumiho_decoder.draft import DraftOptions
 from gumiho_decoder.drafters.ngram import NgramDrafter
 from gumiho_decoder.loop import generate, plain
 from gumiho_decoder.measuring.auto import choice as auto
-from gumiho_decoder.measuring.auto import kept
-from gumiho_decoder.measuring.auto.choice import LEAST_POSITIONS, candidates, choose
-from gumiho_decoder.measuring.auto.kept import Times
-from gumiho_decoder.measuring.auto.pilot import pilot
-from gumiho_decoder.measuring.profile.times import Bench
+from gumiho_decoder.measuring.auto import times as auto_times
+from gumiho_decoder.measuring.auto.choice import LEAST_POSITIONS, candidates, choose, pilot
+from gumiho_decoder.measuring.auto.times import KeptTimes, Times, measure_times
+from gumiho_decoder.measuring.profile.parts import CycleParts
 from gumiho_decoder.measuring.prompts import spread
 from gumiho_theory import (
     AutoStructure,
@@ -57,8 +56,8 @@ def timed(monkeypatch):
             assert part() > 0
         return {name: 1.0 if name is None else costs.get(name, 2.0) for name in parts}
 
-    monkeypatch.setattr(auto, "interleaved", interleaved)
-    monkeypatch.setattr(auto, "measure", lambda *_, **__: PROFILE)
+    monkeypatch.setattr(auto_times, "interleaved", interleaved)
+    monkeypatch.setattr(auto_times, "measure", lambda *_, **__: PROFILE)
     return costs
 
 
@@ -161,8 +160,9 @@ def test_times_are_remembered_and_nothing_is_timed_again(timed, prompt, cache, m
     drafter = random_drafter(target)
     made = choose(target, drafter, [prompt], AUTO)
     assert made.source == "measured" and len(list(cache.iterdir())) == 1
-    for name in ("interleaved", "measure", "busy"):  # beside other work cached times are as good as ever
-        monkeypatch.setattr(auto, name, lambda *_, **__: pytest.fail("timed"))
+    for owner, name in ((auto, "busy"), (auto_times, "interleaved"), (auto_times, "measure")):
+        # Beside other work cached times are as good as ever.
+        monkeypatch.setattr(owner, name, lambda *_, **__: pytest.fail("timed"))
     assert choose(target, drafter, [prompt], replace(AUTO, max_new_tokens=5)) == replace(made, source="cached")
 
 
@@ -237,9 +237,9 @@ def test_n_grams_find_something_in_the_text_that_cycles_are_timed_behind(length,
     target = random_target()
     drafter = NgramDrafter(target)
     texts = []
-    monkeypatch.setattr(auto, "Bench", lambda *given: texts.append(given[2]) or Bench(*given))
+    monkeypatch.setattr(auto_times, "CycleParts", lambda *given: texts.append(given[2]) or CycleParts(*given))
     with torch.inference_mode():
-        auto._measured(target, drafter, [ChainStructure(3)], list(range(3, 3 + length)), AUTO)
+        measure_times(target, drafter, [ChainStructure(3)], list(range(3, 3 + length)), AUTO)
     (text,) = texts
     drafter.start(torch.tensor(text), torch.empty(len(text) - 1, 0))
     assert drafter.propose(ChainStructure(3)).n_nodes > 1
@@ -263,10 +263,11 @@ def test_n_grams_find_something_in_the_text_that_cycles_are_timed_behind(length,
 def test_whatever_times_depend_on_makes_them_others(change):
     target = random_target()
     drafter = random_drafter(target)
-    before = kept.key_of(target, drafter, AUTO)
-    assert kept.key_of(target, drafter, AUTO) == before
+    before = KeptTimes.of(target, drafter, AUTO).key
+    assert KeptTimes.of(target, drafter, AUTO).key == before
     changed = change(target, drafter)
-    assert kept.key_of(target, drafter, changed if isinstance(changed, GenerationConfig) else AUTO) != before
+    config = changed if isinstance(changed, GenerationConfig) else AUTO
+    assert KeptTimes.of(target, drafter, config).key != before
 
 
 def _with(name: str, value):
@@ -305,10 +306,11 @@ def test_a_memory_that_is_unreadable_or_not_its_own_is_none(spoil, cache):
     times = Times(1.0, ((ChainStructure(1), 1.5), (ChainStructure(2), 2.5), (TREE, 3)), PROFILE)
     structures = [structure for structure, _ in times.cycles]
     path = cache / "auto.json"
-    kept.keep(path, "0" * 63 + "1", times)
-    assert kept.kept(path, "0" * 63 + "1", structures) == times
+    kept = KeptTimes("0" * 63 + "1", path)
+    kept.write(times)
+    assert kept.read(structures) == times
     path.write_text(spoil(json.loads(path.read_text())))
-    assert kept.kept(path, "0" * 63 + "1", structures) is None
+    assert kept.read(structures) is None
 
 
 def test_what_is_no_memory_is_measured_anew_and_replaced(timed, prompt, cache):
@@ -367,7 +369,7 @@ def test_at_most_eight_prompts_are_decoded_spread_over_all_of_them(timed, monkey
         seen.clear()
         choose(target, random_drafter(target), prompts, AUTO)
         assert seen == [(prompts[i], 48) for i in (0, 2, 5, 7, 10, 12, 15, 17)]
-    assert spread(prompts[:3], auto.PROMPTS) == prompts[:3]
+    assert spread(prompts[:3], auto.PILOT_PROMPTS) == prompts[:3]
 
 
 def test_a_prediction_has_an_interval_over_the_texts_of_the_pilot(timed, prompt):
@@ -393,7 +395,7 @@ def test_a_prediction_has_an_interval_over_the_texts_of_the_pilot(timed, prompt)
     ],
 )
 def test_what_cannot_be_chosen_for_is_named_before_anything_is_timed(prompts, settings, message, monkeypatch):
-    monkeypatch.setattr(auto, "interleaved", lambda *_: pytest.fail("timed"))
+    monkeypatch.setattr(auto_times, "interleaved", lambda *_: pytest.fail("timed"))
     target = random_target()
     with pytest.raises(InputError) as caught:
         choose(target, random_drafter(target), prompts, replace(AUTO, **settings))

@@ -15,17 +15,11 @@ from gumiho_decoder.config import GenerationConfig
 from gumiho_decoder.drafters.draft_model.drafter import DraftModelDrafter
 from gumiho_decoder.drafters.ngram import NgramDrafter
 from gumiho_decoder.loop import generate, plain
+from gumiho_decoder.measuring.profile import parts as measuring
 from gumiho_decoder.measuring.profile import shapes
-from gumiho_decoder.measuring.profile import times as measuring
 from gumiho_decoder.measuring.profile.draft_costs import DraftCosts, fit_draft, head_seconds
-from gumiho_decoder.measuring.profile.times import (
-    Bench,
-    interleaved,
-    measure,
-    measure_together,
-    one_layer_more,
-    profile_pair,
-)
+from gumiho_decoder.measuring.profile.parts import CycleParts, interleaved
+from gumiho_decoder.measuring.profile.profiles import measure, measure_together, one_layer_more, profile_pair
 from gumiho_theory import ChainStructure, CostProfile, InputError, StaticTree, Structure
 
 TREE = "tree:total=20,top_k=4,depth=7,mlp_topk=6"
@@ -198,14 +192,14 @@ def test_a_cycle_is_its_parts_and_leaves_the_caches_as_they_were(structure, monk
     drafter = random_drafter(target)
     Ticking(monkeypatch, target, drafter, serial=2)
     structure = Structure.parse(structure)
-    bench = Bench(target, drafter, list(range(1, 31)), GenerationConfig())
+    cycle = CycleParts(target, drafter, list(range(1, 31)), GenerationConfig())
     logits = behind(target)
-    parts = bench.draft(structure) + bench.rest(structure)
-    whole = bench.cycle(structure)
+    parts = cycle.draft(structure) + cycle.rest(structure)
+    whole = cycle.whole(structure)
     assert whole > parts
     assert 10 < whole - parts <= 10 + 20  # the verification of that many nodes
-    bench.verify(50)
-    bench.step()
+    cycle.verify(50)
+    cycle.step()
     assert target.length == 29
     torch.testing.assert_close(behind(target), logits, atol=1e-5, rtol=1e-5)
     assert drafter._cache._cache.get_seq_length() == drafter._cache.verified
@@ -291,7 +285,7 @@ def test_one_layer_more_is_another_model_with_the_layer_in_its_own_place():
     assert len(drafter.model.serial.layers) == 2
     tokens = list(range(3, 9))
     config = GenerationConfig(structure=ChainStructure(3))
-    assert Bench(target, deeper, tokens, config).draft(ChainStructure(3)) > 0
+    assert CycleParts(target, deeper, tokens, config).draft(ChainStructure(3)) > 0
     kept = [cached.keys.shape[-2] for cached in deeper._cache._cache.layers]
     assert len(kept) == 3 and len(set(kept)) == 1  # the layer added has keys of its own
 

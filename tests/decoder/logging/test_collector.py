@@ -8,8 +8,8 @@ import torch
 
 from fakes import random_drafter, random_target
 from gumiho_decoder.config import GenerationConfig
-from gumiho_decoder.logging.every_position import Collector, Log
-from gumiho_decoder.logging.given_text import GivenText
+from gumiho_decoder.logging.collector import Collector, GivenText
+from gumiho_decoder.logging.every_position import Log
 from gumiho_decoder.loop import generate, plain
 from gumiho_theory import ChainStructure, InputError, Structure
 

@@ -1,4 +1,4 @@
-"""One prompt decoded by many pairs of drafter and structure, in turn with plain decoding and transformers' `generate`.
+"""One prompt decoded by many contenders, in turn with plain decoding and transformers' `generate`.
 
 A machine's speed drifts over minutes: what is to be compared is run within seconds of each other.
 """
@@ -16,19 +16,18 @@ from gumiho_decoder.cycle import Generation
 from gumiho_decoder.draft import Drafter
 from gumiho_decoder.logging.recorder import Recorder
 from gumiho_decoder.loop import generate, plain
-from gumiho_decoder.measuring.lossless import compare
+from gumiho_decoder.measuring.lossless import VERDICTS, compare
 from gumiho_decoder.measuring.prompts import Prompt
 from gumiho_decoder.measuring.runs import encode, library, place_seed
 from gumiho_decoder.target import Target
 from gumiho_theory import ChainStructure, InputError, Trace
 
-VERDICTS = ("equal", "tie", "different")  # from the best to the worst
 WARM_UP_TOKENS = 16
 
 
 @dataclass(frozen=True, eq=False)
-class Cell:
-    """One combination that is measured: a drafter, and with which structure, calibration and temperature it decodes."""
+class Contender:
+    """A drafter, and with which structure, calibration and temperature it decodes."""
 
     drafter: Drafter
     generation: GenerationConfig
@@ -41,7 +40,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Turn:
-    """One turn of one prompt: what a cell wrote, beside the plain loop and `generate`.
+    """One turn of one prompt: what a contender wrote, beside the plain loop and `generate`.
 
     Attributes
     ----------
@@ -66,11 +65,11 @@ class Turn:
 
 @dataclass(frozen=True)
 class Job:
-    """One output to make: by a cell, or by a baseline at a temperature.
+    """One output to make: by a contender, or by a baseline at a temperature.
 
     Attributes
     ----------
-    key : Cell, or tuple of name and temperature
+    key : Contender, or tuple of name and temperature
     text : list of int
         Tokens of the conversation so far.
     asked : GenerationConfig
@@ -81,19 +80,19 @@ class Job:
     asked: GenerationConfig
 
     def run(self, target: Target, recorder: Recorder, prompt: Prompt, turn: int) -> Generation:
-        """Make it; a cell's cycles go to the recorder."""
-        if isinstance(self.key, Cell):
+        """Make it; a contender's cycles go to the recorder."""
+        if isinstance(self.key, Contender):
             record = recorder.prompt(prompt.prompt_id, prompt.task, turn)
             return generate(target, self.key.drafter, self.text, self.asked, record)
         return (plain if self.key[0] == "plain" else library)(target, self.text, self.asked)
 
 
-def measure(
-    target: Target, prompt: Prompt, index: int, cells: Sequence[Cell], repeats: int
-) -> dict[Cell, tuple[Trace, list[Turn]]]:
-    """Decode one prompt with every cell and both baselines, one after the other.
+def measure_prompt(
+    target: Target, prompt: Prompt, index: int, contenders: Sequence[Contender], repeats: int
+) -> dict[Contender, tuple[Trace, list[Turn]]]:
+    """Decode one prompt with every contender and both baselines, one after the other.
 
-    Later turns go on from the plain loop's replies, so that all cells of a temperature read the same text.
+    Later turns go on from the plain loop's replies, so that all contenders of a temperature read the same text.
 
     Parameters
     ----------
@@ -106,14 +105,14 @@ def measure(
     Returns
     -------
     dict
-        Of each cell the trace of its cycles (without provenance), and its turns.
+        Of each contender the trace of its cycles (without provenance), and its turns.
     """
-    recorders = {cell: Recorder() for cell in cells}
-    turns: dict[Cell, list[Turn]] = {cell: [] for cell in cells}
-    replies: dict[float, list[str]] = {cell.temperature: [] for cell in cells}
+    recorders = {one: Recorder() for one in contenders}
+    turns: dict[Contender, list[Turn]] = {one: [] for one in contenders}
+    replies: dict[float, list[str]] = {one.temperature: [] for one in contenders}
     for turn in range(len(prompt.turns)):
         try:
-            jobs = _jobs(target, prompt, index, replies, cells)
+            jobs = _jobs(target, prompt, index, replies, contenders)
         except InputError as error:
             print(f"note: {error}: the conversation ends here", file=sys.stderr)
             break
@@ -124,27 +123,27 @@ def measure(
                 recorder = recorders[job.key] if job.key in recorders and not repeat else Recorder()
                 made[job.key].append(job.run(target, recorder, prompt, turn))
         texts = {job.key: job.text for job in jobs}
-        for cell in cells:
-            beside = made["plain", cell.temperature], made["generate", cell.temperature]
-            verdict = _verdict(target, texts[cell], beside[0][0], made[cell]) if not cell.temperature else None
-            counts = [value for one in (made[cell], *beside) for value in _size(one)]
-            turns[cell].append(Turn(prompt.prompt_id, turn, *counts, verdict))
+        for one in contenders:
+            beside = made["plain", one.temperature], made["generate", one.temperature]
+            verdict = None if one.temperature else _verdict(target, texts[one], beside[0][0], made[one])
+            counts = [value for outputs in (made[one], *beside) for value in _size(outputs)]
+            turns[one].append(Turn(prompt.prompt_id, turn, *counts, verdict))
         for temperature, said in replies.items():
             said.append(target.decode(made["plain", temperature][0].token_ids))
-    return {cell: (recorders[cell].trace({}), turns[cell]) for cell in cells}
+    return {one: (recorders[one].trace({}), turns[one]) for one in contenders}
 
 
-def warm_up(target: Target, prompt: Prompt, cells: Sequence[Cell]) -> None:
+def warm_up(target: Target, prompt: Prompt, contenders: Sequence[Contender]) -> None:
     """Make a few tokens of each output twice, so that no first call is timed."""
-    for job in _jobs(target, prompt, 0, {cell.temperature: [] for cell in cells}, cells) * 2:
+    for job in _jobs(target, prompt, 0, {one.temperature: [] for one in contenders}, contenders) * 2:
         few = replace(job.asked, max_new_tokens=min(WARM_UP_TOKENS, job.asked.max_new_tokens))
         replace(job, asked=few).run(target, Recorder(), prompt, 0)
 
 
 def _jobs(
-    target: Target, prompt: Prompt, index: int, replies: dict[float, list[str]], cells: Sequence[Cell]
+    target: Target, prompt: Prompt, index: int, replies: dict[float, list[str]], contenders: Sequence[Contender]
 ) -> list[Job]:
-    """Return what is to be made of the next turn: baselines first, each temperature's own, then the cells.
+    """Return what is to be made of the next turn: baselines first, each temperature's own, then the contenders.
 
     Raises
     ------
@@ -152,16 +151,14 @@ def _jobs(
         The text does not fit the target or one of the drafters.
     """
     turn = len(next(iter(replies.values())))
-    seed = place_seed(cells[0].generation.seed, index, turn)
+    seed = place_seed(contenders[0].generation.seed, index, turn)
     texts = {temperature: encode(target, prompt, said) for temperature, said in replies.items()}
-    for cell in cells:
-        encode(target, prompt, replies[cell.temperature], cell.drafter)
-    plainly = {
-        cell.temperature: replace(cell.generation, structure=ChainStructure(1), calibration=None, seed=seed)
-        for cell in cells
-    }
+    for one in contenders:
+        encode(target, prompt, replies[one.temperature], one.drafter)
+    undrafted = {"structure": ChainStructure(1), "calibration": None, "seed": seed}
+    plainly = {one.temperature: replace(one.generation, **undrafted) for one in contenders}
     beside = [Job((name, t), texts[t], asked) for name in ("plain", "generate") for t, asked in plainly.items()]
-    return [*beside, *(Job(c, texts[c.temperature], replace(c.generation, seed=seed)) for c in cells)]
+    return [*beside, *(Job(c, texts[c.temperature], replace(c.generation, seed=seed)) for c in contenders)]
 
 
 def rotated(jobs: list[Job], by: int) -> list[Job]:

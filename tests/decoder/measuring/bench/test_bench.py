@@ -13,10 +13,10 @@ from fakes import random_drafter, random_target
 from gumiho_decoder.commands.main import main
 from gumiho_decoder.config import GenerationConfig
 from gumiho_decoder.logging.recorder import Recorder
-from gumiho_decoder.measuring.bench import cells as bench_module
+from gumiho_decoder.measuring.bench import contenders as bench_module
 from gumiho_decoder.measuring.bench import run as bench_run
-from gumiho_decoder.measuring.bench.cells import Cell, Turn, measure, rotated
-from gumiho_decoder.measuring.bench.log import BenchLog, file_name, joined
+from gumiho_decoder.measuring.bench.contenders import Contender, Turn, measure_prompt, rotated
+from gumiho_decoder.measuring.bench.log import RowLog, file_name, joined
 from gumiho_decoder.measuring.bench.rows import lossless, speedup_over, summed_up, tau_of
 from gumiho_decoder.measuring.lossless import Comparison
 from gumiho_decoder.measuring.prompts import Prompt
@@ -77,23 +77,25 @@ def same_cycles(one: Trace, other: Trace) -> bool:
     return all(np.array_equal(getattr(one, n), getattr(other, n), equal_nan=n == "q_draft") for n in names)
 
 
-def cells_of(target, *structures, temperatures=(0.0,)):
+def contenders_of(target, *structures, temperatures=(0.0,)):
     drafter = random_drafter(target)
-    return [Cell(drafter, GenerationConfig(12, Structure.parse(s), t)) for t in temperatures for s in structures]
+    return [Contender(drafter, GenerationConfig(12, Structure.parse(s), t)) for t in temperatures for s in structures]
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_the_cycles_are_those_of_decode(temperature, target):
     """Interleaving changes nothing: each trace is what `run` records alone, drawn outputs included."""
-    cells = cells_of(target, "chain:4", TREE, temperatures=(temperature,))
+    contenders = contenders_of(target, "chain:4", TREE, temperatures=(temperature,))
     prompts = PROMPTS[:2]
-    measured = [measure(target, prompt, i, cells, 1) for i, prompt in enumerate(prompts)]
-    for cell in cells:
+    measured = [measure_prompt(target, prompt, i, contenders, 1) for i, prompt in enumerate(prompts)]
+    for contender in contenders:
         recorder = Recorder()
-        outputs = run(target, cell.drafter, prompts, cell.generation, RunConfig(plain=True), recorder, lambda _: None)
-        trace = joined([part[cell][0] for part in measured], {})
+        outputs = run(
+            target, contender.drafter, prompts, contender.generation, RunConfig(plain=True), recorder, lambda _: None
+        )
+        trace = joined([part[contender][0] for part in measured], {})
         assert same_cycles(trace, recorder.trace({}))
-        turns = [turn for part in measured for turn in part[cell][1]]
+        turns = [turn for part in measured for turn in part[contender][1]]
         assert [t.tokens for t in turns] == [len(o.speculative.token_ids) for o in outputs]
         assert [t.plain_tokens for t in turns] == [len(o.plain.token_ids) for o in outputs]
         assert all(t.verdict == ("equal" if temperature == 0 else None) for t in turns)
@@ -122,8 +124,8 @@ def test_baselines_are_made_once_for_all_rows_and_in_turn(target, monkeypatch):
 
     for name in ("plain", "library", "generate"):
         monkeypatch.setattr(bench_module, name, counted(name))
-    cells = cells_of(target, "chain:2", "chain:4", temperatures=(0.0, 1.0))
-    measure(target, PROMPTS[0], 0, cells, 2)
+    contenders = contenders_of(target, "chain:2", "chain:4", temperatures=(0.0, 1.0))
+    measure_prompt(target, PROMPTS[0], 0, contenders, 2)
     assert Counter(made) == {"plain": 4, "library": 4, "generate": 8}
     assert made[:8] != made[8:]
 
@@ -137,8 +139,8 @@ def test_the_time_is_the_median_of_the_repeats_and_one_repeat_is_recorded(target
         return type(made)(made.token_ids, made.stop_reason, next(seconds))
 
     monkeypatch.setattr(bench_module, "generate", timed)
-    (cell,) = cells_of(target, "chain:3")
-    trace, turns = measure(target, PROMPTS[0], 0, [cell], 3)[cell]
+    (contender,) = contenders_of(target, "chain:3")
+    trace, turns = measure_prompt(target, PROMPTS[0], 0, [contender], 3)[contender]
     assert [turn.seconds for turn in turns] == [3.0]
     assert trace.committed.sum() == turns[0].tokens - 1
 
@@ -158,19 +160,19 @@ def test_generate_samples_at_the_temperature_and_leaves_the_global_generator_alo
 
 def test_later_turns_go_on_from_the_plain_reply(target):
     """All rows of a temperature answer the same text, and a conversation that no longer fits ends for all of them."""
-    (cell,) = cells_of(target, "chain:3")
+    (contender,) = contenders_of(target, "chain:3")
     chat = Prompt("c", None, ("hi", "more"), True)
-    trace, turns = measure(target, chat, 0, [cell], 1)[cell]
+    trace, turns = measure_prompt(target, chat, 0, [contender], 1)[contender]
     recorder = Recorder()
-    run(target, cell.drafter, [chat], cell.generation, RunConfig(), recorder, lambda _: None)
+    run(target, contender.drafter, [chat], contender.generation, RunConfig(), recorder, lambda _: None)
     assert same_cycles(trace, recorder.trace({}))
     assert [turn.turn for turn in turns] == [0, 1]
 
 
 def test_a_conversation_that_no_longer_fits_ends_there(capsys):
     target = random_target(positions=20)
-    (cell,) = cells_of(target, "chain:3")
-    trace, turns = measure(target, Prompt("c", None, ("hi", "more"), True), 0, [cell], 1)[cell]
+    (contender,) = contenders_of(target, "chain:3")
+    trace, turns = measure_prompt(target, Prompt("c", None, ("hi", "more"), True), 0, [contender], 1)[contender]
     assert [turn.turn for turn in turns] == [0]
     assert set(trace.turn.tolist()) == {0}
     assert "ends here" in capsys.readouterr().err
@@ -435,9 +437,9 @@ def test_damaged_turns_are_refused(call, folder):
         facts = trace.provenance | {"bench": {"request": key, "turns": turns}}
         joined([trace], facts).write(path)
         with pytest.raises(InputError, match="bench, turns"):
-            BenchLog({}, key, path).take_up()
+            RowLog({}, key, path).take_up()
     with pytest.raises(InputError, match="another request"):
-        BenchLog({}, "0" * 64, path).take_up()
+        RowLog({}, "0" * 64, path).take_up()
 
 
 @pytest.mark.parametrize(
