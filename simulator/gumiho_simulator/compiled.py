@@ -13,16 +13,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def compiled(function: Function) -> Function:
     """Compile a function on its first call, in double precision as written: no reordering of sums, no fast maths.
 
-    Parameters
-    ----------
-    function
-        Of arrays, numbers and `numpy.random.Generator`.
-
-    Returns
-    -------
-    Function
-        The same, compiled. The machine code is kept beside the package, or in the user's cache where that cannot be
-        written, or else in memory alone.
+    `function`: Of arrays, numbers and `numpy.random.Generator`. Returns the same, compiled. The machine code is kept
+    beside the package, or in the user's cache where that cannot be written, or else in memory alone.
     """
     made: Any
     try:

@@ -95,10 +95,7 @@ class DemoResult:
 def run_demo(folder: Path) -> DemoResult:
     """Run the main job on the embedded pair; write report, figures and trace into `folder`, which is made if need be.
 
-    Raises
-    ------
-    InputError
-        The folder cannot be written.
+    Raises InputError: The folder cannot be written.
     """
     make_folder(folder)
     target, drafter = load_pair("tiny", "tiny:gumiho")

@@ -46,14 +46,8 @@ class Beyond:
 def lookahead(target: Target, generation: Generation, depth: int, rule: Rule, stop_ids: frozenset[int]) -> Beyond:
     """Decode plainly on behind an output, right after `generate` made it: the target's cache is still its own.
 
-    Parameters
-    ----------
-    depth : int
-        Tokens wanted; fewer where a stop id or the end of the context comes first.
-    rule : Rule
-        Chooses them.
-    stop_ids : frozenset of int
-        Tokens that end an output.
+    `depth`: Tokens wanted; fewer where a stop id or the end of the context comes first. `rule`: Chooses them.
+    `stop_ids`: Tokens that end an output.
     """
     tokens, p_target = list(generation.beyond), []
     last = (*generation.token_ids, *tokens)[-1]
@@ -89,28 +83,12 @@ def every_position(
 
     What names the prompt is left to the caller. The drafter's state becomes that of this text.
 
-    Parameters
-    ----------
-    prompt, generation, collected
-        The text, and what was gathered while it was made.
-    structures : sequence of Structure
-        Whose accepted lengths are logged. Near the end of the context they are cut, as decoding cuts them.
-    depth, top_k : int
-        Depths and candidates logged behind the true prefix. All is null where the true token is unknown.
-    beyond : Beyond
-        See `lookahead`; with fewer tokens than the deepest structure, lengths near the end are lower bounds.
-    options : DraftOptions
-        How candidates were chosen while decoding.
-
-    Returns
-    -------
-    list of dict
-        Empty where there was no cycle: of an output of one token the target's features were never taken.
-
-    Raises
-    ------
-    InputError
-        See `check`; or top_k above the vocabulary.
+    `prompt`, `generation`, `collected`: The text, and what was gathered while it was made. `structures`: Whose accepted
+    lengths are logged. Near the end of the context they are cut, as decoding cuts them. `depth`, `top_k`: Depths and
+    candidates logged behind the true prefix. All is null where the true token is unknown. `beyond`: See `lookahead`;
+    with fewer tokens than the deepest structure, lengths near the end are lower bounds. `options`: How candidates were
+    chosen while decoding. Returns empty where there was no cycle: of an output of one token the target's features were
+    never taken. Raises InputError: See `check`; or top_k above the vocabulary.
     """
     check(drafter, structures, options, depth=depth, top_k=top_k)
     if top_k > target.vocab_size:

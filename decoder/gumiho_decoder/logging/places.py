@@ -21,11 +21,8 @@ _ROWS = 1024
 def check(drafter: Drafter, structures: Sequence[Structure], options: DraftOptions, *, depth: int, top_k: int) -> None:
     """Refuse what cannot be logged.
 
-    Raises
-    ------
-    InputError
-        A drafter that only drafts at the end of a text, sampled candidates, a structure that the drafter cannot make,
-        or depth or top_k out of range.
+    Raises InputError: A drafter that only drafts at the end of a text, sampled candidates, a structure that the drafter
+    cannot make, or depth or top_k out of range.
     """
     if not isinstance(drafter, TreeDrafter):
         raise InputError(

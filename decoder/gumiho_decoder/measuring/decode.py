@@ -147,10 +147,7 @@ def ready(
 
     What speaks against a calibration, a choice or a cost profile is said on stderr.
 
-    Raises
-    ------
-    InputError
-        The drafter cannot make the structure, or the calibration is another drafter's.
+    Raises InputError: The drafter cannot make the structure, or the calibration is another drafter's.
     """
     notes = []
     if generation.calibration is not None:  # `generate` says so too, but only after `auto` has measured

@@ -60,10 +60,7 @@ def compare(target: Target, prompt: Sequence[int], expected: Sequence[int], foun
 def count_prompts(verdicts: Iterable[tuple[str, str | None]]) -> dict[str, int]:
     """Return how many prompts were checked, equal, tied, different; a prompt is as good as its worst turn.
 
-    Parameters
-    ----------
-    verdicts : iterable of (prompt_id, verdict)
-        One a turn; None: not checked.
+    `verdicts`: One a turn; None: not checked.
     """
     worst: dict[str, str] = {}
     for prompt, verdict in verdicts:

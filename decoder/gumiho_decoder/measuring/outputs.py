@@ -18,10 +18,8 @@ def check_place(path: Path, kind: bytes, others: Iterable[Path] = (), name: str 
     A file that is there is written over only if it is of the same kind, which its first bytes tell: another one is
     somebody's weights, settings or prompts.
 
-    Raises
-    ------
-    InputError
-        It cannot: no such folder, a folder in its place, a device, a name that is too long, a file of another kind.
+    Raises InputError: It cannot: no such folder, a folder in its place, a device, a name that is too long, a file of
+    another kind.
     """
     check_output(path, others, name, "a file of its own")
     try:
@@ -38,10 +36,7 @@ def check_place(path: Path, kind: bytes, others: Iterable[Path] = (), name: str 
 def make_folder(folder: Path) -> list[str]:
     """Make a folder, if it is not there, make sure that it can be written into, and return what it holds.
 
-    Raises
-    ------
-    InputError
-        It cannot be made or written.
+    Raises InputError: It cannot be made or written.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -12,10 +12,7 @@ from gumiho_decoder.target import Target, check_device, load_target
 def load_pair(target: str, drafter: str, dtype: str = "float32", device: str = "cpu") -> tuple[Target, Drafter]:
     """Load a target and a drafter that fits it.
 
-    Raises
-    ------
-    InputError
-        Unknown dtype or device, nothing loadable, or a drafter that does not fit.
+    Raises InputError: Unknown dtype or device, nothing loadable, or a drafter that does not fit.
     """
     check_device(device, dtype)
     loaded = load_target(target, device, dtype)

@@ -22,19 +22,8 @@ def interval(
     Percentile limits of few prompts are too narrow: they are stretched about the estimate by sqrt(n / (n - 1)) t / z,
     n being Kish's effective number of prompts. `gumiho traces show` does the same.
 
-    Parameters
-    ----------
-    sums : float array [G, K]
-        Of each prompt.
-    statistic : callable
-        From sums over prompts [B, K] to values [B].
-    weights : float array [G]
-        What a prompt counts.
-
-    Returns
-    -------
-    tuple of float or None
-        None for a single prompt.
+    `sums` (float array [G, K]): Of each prompt. `statistic`: From sums over prompts [B, K] to values [B]. `weights`
+    (float array [G]): What a prompt counts. Returns tuple of float or None: None for a single prompt.
     """
     from scipy.stats import norm, t
 
@@ -67,10 +56,8 @@ def sums_by_prompt(prompts: Sequence[str], values: ArrayLike) -> FloatArray:
 def speedup_interval(sums: FloatArray) -> tuple[float, float] | None:
     """Return the 95 % limits of a speedup, never below 0; None for a single prompt.
 
-    Parameters
-    ----------
-    sums : float array [G, 4]
-        Of each prompt: tokens and seconds, and tokens and seconds of what they are compared with.
+    `sums` (float array [G, 4]): Of each prompt: tokens and seconds, and tokens and seconds of what they are compared
+    with.
     """
     found = interval(sums, _speedup, sums[:, 1])
     return None if found is None else (max(0.0, found[0]), found[1])

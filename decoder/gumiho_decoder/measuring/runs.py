@@ -123,10 +123,7 @@ def run(
 def encode(target: Target, prompt: Prompt, replies: Sequence[str], drafter: Drafter | None = None) -> list[int]:
     """Return the tokens of the conversation so far; chat prompts take the tokenizer's template, if it has one.
 
-    Raises
-    ------
-    InputError
-        They do not fit the target, or the drafter where that has fewer positions.
+    Raises InputError: They do not fit the target, or the drafter where that has fewer positions.
     """
     turn = len(replies)
     if prompt.chat and target.tokenizer.chat_template:

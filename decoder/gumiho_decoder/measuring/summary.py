@@ -29,12 +29,9 @@ def summarize(outputs: Sequence[Output]) -> dict[str, Any]:
 def speed(outputs: Sequence[Output]) -> dict[str, Any]:
     """Return tokens per second and speedups: ratios of whole wall times, prefill included.
 
-    Returns
-    -------
-    dict
-        `tokens_per_second`; for `plain` and `library` also `…_tokens_per_second`, `…_speedup` and `…_speedup_ci`, None
-        where not measured. The interval (95 %, prompts resampled; None for a single prompt) covers how prompts differ,
-        not what else the machine was doing.
+    Returns dict: `tokens_per_second`; for `plain` and `library` also `…_tokens_per_second`, `…_speedup` and
+    `…_speedup_ci`, None where not measured. The interval (95 %, prompts resampled; None for a single prompt) covers how
+    prompts differ, not what else the machine was doing.
     """
     result: dict[str, Any] = {"tokens_per_second": _rate([o.speculative for o in outputs])}
     for name in ("plain", "library"):

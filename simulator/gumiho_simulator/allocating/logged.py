@@ -138,19 +138,8 @@ def allocate_folder(
 def resample_weights(prompts: int, n_resamples: int, generator: np.random.Generator) -> FloatArray:
     """Draw how often each prompt enters each resample.
 
-    Parameters
-    ----------
-    prompts
-        Number of prompts G to draw from.
-    n_resamples
-        Number of resamples B.
-    generator
-        Source of randomness.
-
-    Returns
-    -------
-    ndarray [B, G]
-        Whole numbers; each row sums to G. Counting draws takes a tenth of the time of multinomial ones.
+    `prompts`: Number of prompts G to draw from. `n_resamples`: Number of resamples B. Returns ndarray [B, G]: Whole
+    numbers; each row sums to G. Counting draws takes a tenth of the time of multinomial ones.
     """
     drawn = generator.integers(prompts, size=(n_resamples, prompts)) + prompts * np.arange(n_resamples)[:, None]
     counts = np.bincount(drawn.ravel(), minlength=n_resamples * prompts)

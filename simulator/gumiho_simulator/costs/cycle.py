@@ -234,22 +234,8 @@ def fit_cycle_cost(traces: Sequence[Trace]) -> CycleCost:
 def fit_cycle_times(times: CycleTimes, serial_steps: int | None) -> CycleCost:
     """Fit a cycle's time to times of its parts; see `fit_cycle_cost`.
 
-    Parameters
-    ----------
-    times
-        Times by what was drafted and verified.
-    serial_steps
-        Positions drafted one after another before the parallel heads; None: all.
-
-    Returns
-    -------
-    CycleCost
-        The fit.
-
-    Raises
-    ------
-    InputError
-        A single number of verified tokens.
+    `times`: Times by what was drafted and verified. `serial_steps`: Positions drafted one after another before the
+    parallel heads; None: all. Returns the fit. Raises InputError: A single number of verified tokens.
     """
     if np.unique(times.nodes).size < 2:
         raise InputError("cycles", f"{np.unique(times.nodes).size} numbers of verified tokens", "at least two")

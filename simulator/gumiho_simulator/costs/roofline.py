@@ -140,19 +140,8 @@ def estimate_profile(
 def forward_seconds(shape: ModelShape, tokens: int, setting: Setting) -> float:
     """Time of one forward of the whole model.
 
-    Parameters
-    ----------
-    shape
-        The model.
-    tokens
-        Tokens of each sequence that it reads: 1 for a plain step, the tree's nodes for a verification.
-    setting
-        Where.
-
-    Returns
-    -------
-    float
-        Seconds.
+    `shape`: The model. `tokens`: Tokens of each sequence that it reads: 1 for a plain step, the tree's nodes for a
+    verification. `setting`: Where. Returns seconds.
     """
     matrices = setting.matrices(shape.step_weights, shape.weight_bytes, tokens)
     return matrices + setting.attention(shape, shape.layers, tokens) + LAUNCH_SECONDS * (shape.layers + 1)

@@ -84,17 +84,9 @@ def chain_speeds(rates: ArrayLike, profile: CostProfile) -> ChainSpeeds:
 def speedup_limits(speedup: float, tau: float, lo: float, hi: float, relative_error: float) -> tuple[float, float]:
     """95 % limits of a speed-up whose tau and whose times are both uncertain, and independent of one another.
 
-    Parameters
-    ----------
-    speedup, tau, lo, hi
-        The estimates, and the limits of tau (bonus included).
-    relative_error
-        Standard error of a cycle's time in plain steps, as a share of it.
-
-    Returns
-    -------
-    tuple of float
-        Limits; distances add up as squares, on a logarithmic scale.
+    `speedup`, `tau`, `lo`, `hi`: The estimates, and the limits of tau (bonus included). `relative_error`: Standard
+    error of a cycle's time in plain steps, as a share of it. Returns tuple of float: Limits; distances add up as
+    squares, on a logarithmic scale.
     """
     spread = _Z * relative_error
     down, up = np.hypot(np.log(tau / lo), spread), np.hypot(np.log(hi / tau), spread)
@@ -203,17 +195,8 @@ def forecast_speeds(
 def with_speed(forecasts: Sequence[Forecast], profile: CostProfile | None) -> ForecastSpeeds:
     """Add speed-ups to forecasts.
 
-    Parameters
-    ----------
-    forecasts
-        From `gumiho_simulator.forecasting`.
-    profile
-        Step times of the model pair, seconds; None: unknown.
-
-    Returns
-    -------
-    ForecastSpeeds
-        One row a forecast.
+    `forecasts`: From `gumiho_simulator.forecasting`. `profile`: Step times of the model pair, seconds; None: unknown.
+    Returns one row a forecast.
     """
     rows = [one.to_json() for one in forecasts]
     for one, row in zip(forecasts, rows, strict=True):

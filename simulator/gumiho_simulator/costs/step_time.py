@@ -81,17 +81,8 @@ class StepTime:
     def seconds(self, nodes: ArrayLike, context: ArrayLike = 0.0) -> FloatArray:
         """Time of steps.
 
-        Parameters
-        ----------
-        nodes : array_like [...]
-            Tokens read (root included), at least 1.
-        context : array_like [...]
-            Tokens before them.
-
-        Returns
-        -------
-        ndarray [...]
-            Seconds.
+        `nodes` (array_like [...]): Tokens read (root included), at least 1. `context` (array_like [...]): Tokens before
+        them. Returns ndarray [...]: Seconds.
         """
         weights = np.array([self.fixed, self.first, self.each, self.context_each])
         seconds: FloatArray = _columns(np.asarray(nodes), np.asarray(context), self.width) @ weights
@@ -142,17 +133,8 @@ def error_of(kind: Kind, errors: Sequence[LengthError]) -> LengthError | None:
 def better_kind(left_out: Callable[[Kind], FloatArray]) -> tuple[Kind, tuple[LengthError, ...]]:
     """Choose between line and stair.
 
-    Parameters
-    ----------
-    left_out
-        Signed relative errors of a kind, one a size left out; none where there are too few sizes.
-
-    Returns
-    -------
-    kind
-        Of the smaller mean error; a line where there are none.
-    errors : tuple of LengthError
-        Of each kind.
+    `left_out`: Signed relative errors of a kind, one a size left out; none where there are too few sizes. Returns kind:
+    Of the smaller mean error; a line where there are none. Returns errors, tuple of LengthError: Of each kind.
     """
     errors = {kind: left_out(kind) for kind in KINDS}
     scored = tuple(LengthError.of(kind, values) for kind, values in errors.items() if values.size)
@@ -192,17 +174,8 @@ def fit_step_time(nodes: ArrayLike, seconds: ArrayLike, context: ArrayLike | Non
 def left_out_errors(nodes: FloatArray, seconds: FloatArray, context: FloatArray, kind: Kind) -> FloatArray:
     """Relative errors of each size's mean time, predicted from the other sizes.
 
-    Parameters
-    ----------
-    nodes, seconds, context : ndarray [M]
-        As in `fit_step_time`.
-    kind
-        line or stair.
-
-    Returns
-    -------
-    ndarray [S]
-        (predicted - measured) / measured, sizes ascending, a size of 1 left out; empty with fewer than three.
+    `nodes`, `seconds`, `context` (ndarray [M]): As in `fit_step_time`. `kind`: line or stair. Returns ndarray [S]:
+    (predicted - measured) / measured, sizes ascending, a size of 1 left out; empty with fewer than three.
     """
     sizes = np.unique(nodes)
     if sizes.size < FEWEST_SIZES:
@@ -218,17 +191,7 @@ def left_out_errors(nodes: FloatArray, seconds: FloatArray, context: FloatArray,
 def fit_kind(nodes: FloatArray, seconds: FloatArray, context: FloatArray, kind: Kind) -> StepTime:
     """Fit a line, or a stair of the width that fits best (the widest of equals).
 
-    Parameters
-    ----------
-    nodes, seconds, context : ndarray [M]
-        As in `fit_step_time`.
-    kind
-        line or stair.
-
-    Returns
-    -------
-    StepTime
-        The fit.
+    `nodes`, `seconds`, `context` (ndarray [M]): As in `fit_step_time`. `kind`: line or stair. Returns the fit.
     """
     widths = (1,) if kind == "line" else _WIDTHS
     # One context alone cannot be told from what every step takes.
@@ -246,19 +209,8 @@ def fit_kind(nodes: FloatArray, seconds: FloatArray, context: FloatArray, kind: 
 def relative_least_squares(columns: FloatArray, seconds: FloatArray) -> tuple[FloatArray, float]:
     """Non-negative coefficients of the least relative squared error.
 
-    Parameters
-    ----------
-    columns : ndarray [M, P]
-        What each coefficient multiplies.
-    seconds : ndarray [M]
-        Above 0.
-
-    Returns
-    -------
-    coefficients : ndarray [P]
-        At least 0.
-    residual : float
-        Root of the sum of squared relative errors.
+    `columns` (ndarray [M, P]): What each coefficient multiplies. `seconds` (ndarray [M]): Above 0. Returns
+    coefficients, ndarray [P]: At least 0. Returns residual, float: Root of the sum of squared relative errors.
     """
     from scipy.optimize import nnls
 

@@ -64,16 +64,9 @@ def new_axes(width: float, height: float) -> Axes:
 def error_bars(ax: Axes, place: ArrayLike, value: ArrayLike, low: Any, high: Any, **look: Any) -> None:
     """Draw estimates with their limits.
 
-    Parameters
-    ----------
-    ax
-        Where to draw.
-    place, value : array_like [N]
-        Where each estimate stands, and the estimate.
-    low, high : array_like [N]
-        Its limits; None or nan for none.
-    **look
-        Settings of ``Axes.errorbar``: fmt, color, label, …; and `across`: whether values go from left to right.
+    `ax`: Where to draw. `place`, `value` (array_like [N]): Where each estimate stands, and the estimate. `low`, `high`
+    (array_like [N]): Its limits; None or nan for none. `**look`: Settings of ``Axes.errorbar``: fmt, color, label, …;
+    and `across`: whether values go from left to right.
     """
     across = look.pop("across", False)
     values, ends = np.asarray(value, dtype=np.float64), np.array([low, high], dtype=np.float64)

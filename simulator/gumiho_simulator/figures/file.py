@@ -61,21 +61,8 @@ def write_figure(path: Path, size: tuple[float, float], draw: Callable[[Figure],
 def svg_text(name: str, size: tuple[float, float], draw: Callable[[Figure], object], ground: str = "none") -> str:
     """Draw a figure as SVG text without touching matplotlib's global state; equal data give equal text.
 
-    Parameters
-    ----------
-    name
-        Of the figure: ids within the text are hashed with it, so that several figures can share one page.
-    size
-        Width and height, inches.
-    draw
-        Draws on the empty figure.
-    ground
-        Colour behind it.
-
-    Returns
-    -------
-    str
-        The file's text.
+    `name`: Of the figure: ids within the text are hashed with it, so that several figures can share one page. `size`:
+    Width and height, inches. `draw`: Draws on the empty figure. `ground`: Colour behind it. Returns the file's text.
     """
     from matplotlib import rc_context
     from matplotlib.backends.backend_svg import FigureCanvasSVG

@@ -44,12 +44,7 @@ def plot_reliability(curves: Mapping[str, Reliability], ax: Axes | None = None) 
 def write_reliability(calibrated: Calibrated, path: Path) -> None:
     """Write the reliability diagram of every depth, on held-out prompts, side by side.
 
-    Parameters
-    ----------
-    calibrated
-        What `calibrate` returned.
-    path
-        File to write; see `write_figure`.
+    `calibrated`: What `calibrate` returned. `path`: File to write; see `write_figure`.
     """
     columns = min(_COLUMNS, len(calibrated.depths))
     rows = -(-len(calibrated.depths) // columns)

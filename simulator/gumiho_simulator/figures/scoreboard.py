@@ -62,10 +62,7 @@ def plot_errors(rows: Sequence[ScoreRow], ax: Axes | None = None) -> Axes:
     Errors are in percent of the measured tau. Grey bars: the error that a perfect model exceeds one time in twenty with
     the same held-out prompts.
 
-    Parameters
-    ----------
-    rows
-        Forecasts; those without tau are left out.
+    `rows`: Forecasts; those without tau are left out.
     """
     import seaborn
 
@@ -104,12 +101,8 @@ def plot_errors(rows: Sequence[ScoreRow], ax: Axes | None = None) -> Axes:
 def write_scoreboard_figure(rows: Sequence[ScoreRow], path: Path) -> None:
     """Write both figures side by side; see `write_figure`.
 
-    Parameters
-    ----------
-    rows
-        All rows of a scoreboard; see `shown_rows` for those drawn.
-    path
-        File to write; its suffix says the format.
+    `rows`: All rows of a scoreboard; see `shown_rows` for those drawn. `path`: File to write; its suffix says the
+    format.
     """
     shown = shown_rows(rows)
 

@@ -110,21 +110,9 @@ def plot_draft_tree(
 def kept_nodes(tree: DraftTree, on_path: set[int], q_draft: FloatArray | None, max_nodes: int) -> list[int]:
     """Choose the nodes to draw: the accepted path and the best others whose parents are drawn too.
 
-    Parameters
-    ----------
-    tree
-        The tree.
-    on_path
-        Nodes to keep whatever happens, root included.
-    q_draft : ndarray [N], optional
-        Draft probabilities given the parent.
-    max_nodes
-        Number of nodes to keep, if the path is not longer.
-
-    Returns
-    -------
-    list of int
-        Ascending node indices; every node's parent is among them.
+    `tree`: The tree. `on_path`: Nodes to keep whatever happens, root included. `q_draft` (ndarray [N]): Draft
+    probabilities given the parent. `max_nodes`: Number of nodes to keep, if the path is not longer. Returns ascending
+    node indices; every node's parent is among them.
     """
     score = np.zeros(tree.n_nodes)
     for node in range(1, tree.n_nodes):

@@ -131,19 +131,8 @@ def bench_svg(rows: Sequence[Row], quantity: str) -> str:
 def bench_page(rows: Sequence[Row], groups: Mapping[tuple[str, float], Sequence[Row]], svgs: Mapping[str, str]) -> str:
     """Return the page.
 
-    Parameters
-    ----------
-    rows
-        Rows of ``gumiho bench``, at least one.
-    groups
-        The rows by prompt file and temperature.
-    svgs
-        Figures, by quantity.
-
-    Returns
-    -------
-    str
-        HTML; equal data give equal text.
+    `rows`: Rows of ``gumiho bench``, at least one. `groups`: The rows by prompt file and temperature. `svgs`: Figures,
+    by quantity. Returns HTML; equal data give equal text.
     """
     from markupsafe import Markup
 

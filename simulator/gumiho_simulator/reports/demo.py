@@ -68,18 +68,8 @@ def write_report(folder: str | os.PathLike[str], trace: Trace, validation: Valid
 def cycle_times(trace: Trace, seed: int) -> dict[str, tuple[float, float, float]]:
     """Mean time of each part of a cycle with prompt-clustered 95 % limits.
 
-    Parameters
-    ----------
-    trace
-        A cycle trace.
-    seed
-        Seed of the resampling.
-
-    Returns
-    -------
-    dict
-        Of "draft", "verify", "other" those measured: mean, low, high in milliseconds a cycle; limits nan
-        with fewer than two prompts.
+    Returns dict: Of "draft", "verify", "other" those measured: mean, low, high in milliseconds a cycle; limits nan with
+    fewer than two prompts.
     """
     times: dict[str, tuple[float, float, float]] = {}
     prompts = {prompt: index for index, prompt in enumerate(trace.prompts)}

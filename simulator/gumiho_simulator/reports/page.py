@@ -20,15 +20,8 @@ if TYPE_CHECKING:
 def template(name: str) -> Template:
     """Return a page's template; what is filled in is escaped.
 
-    Parameters
-    ----------
-    name
-        File in ``templates``.
-
-    Returns
-    -------
-    jinja2.Template
-        With the filter ``number``: so many digits and a suffix, a dash for None, nan and infinity.
+    `name`: File in ``templates``. Returns with the filter ``number``: so many digits and a suffix, a dash for None, nan
+    and infinity.
     """
     from jinja2 import Environment, PackageLoader
 
@@ -46,17 +39,7 @@ def _number(value: float | None, digits: int = 2, suffix: str = "") -> str:
 def inline_svg(svg: str, label: str) -> str:
     """Turn an SVG file into an element of a page, with the page's text colours and a label.
 
-    Parameters
-    ----------
-    svg
-        File content.
-    label
-        What the figure shows; escaped here.
-
-    Returns
-    -------
-    str
-        Markup of one ``<svg>`` element.
+    `svg`: File content. `label`: What the figure shows; escaped here. Returns markup of one ``<svg>`` element.
     """
     from markupsafe import escape
 
@@ -72,17 +55,8 @@ def inline_svg(svg: str, label: str) -> str:
 def write_files(folder: Path, texts: Mapping[str, str]) -> None:
     """Write texts into a folder, each in one step.
 
-    Parameters
-    ----------
-    folder
-        Made when missing.
-    texts
-        By the file's place in the folder, such as "figures/rates.svg".
-
-    Raises
-    ------
-    InputError
-        The folder or a file in it cannot be written.
+    `folder`: Made when missing. `texts`: By the file's place in the folder, such as "figures/rates.svg". Raises
+    InputError: The folder or a file in it cannot be written.
     """
     try:
         for place in {(folder / name).parent for name in texts}:

@@ -15,17 +15,8 @@ if TYPE_CHECKING:
 def text(value: Any, digits: int = 3) -> str:
     """Write a value for a table cell.
 
-    Parameters
-    ----------
-    value
-        None and nan become a dash, floats are rounded, a pair becomes an interval.
-    digits
-        Digits after the point.
-
-    Returns
-    -------
-    str
-        The cell.
+    `value`: None and nan become a dash, floats are rounded, a pair becomes an interval. `digits`: Digits after the
+    point. Returns the cell.
     """
     if value is None or (isinstance(value, float) and not np.isfinite(value)):
         return "–"
@@ -41,19 +32,7 @@ def text(value: Any, digits: int = 3) -> str:
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> Table:
     """Make a table whose first column is a name and whose other columns are numbers.
 
-    Parameters
-    ----------
-    columns
-        Headings.
-    rows
-        Values by row, written by `text`.
-    title
-        Heading of the whole.
-
-    Returns
-    -------
-    rich.table.Table
-        The table.
+    `columns`: Headings. `rows`: Values by row, written by `text`. `title`: Heading of the whole. Returns the table.
     """
     from rich import box
     from rich.markup import escape
@@ -84,11 +63,8 @@ def spaced(structure: str) -> str:
 def show(*parts: Any) -> None:
     """Print tables and lines on standard output.
 
-    Parameters
-    ----------
-    *parts
-        Anything rich prints; text is taken literally. A table too wide for the terminal is printed row by row,
-        one value a line: broken words are no better than no table.
+    `*parts`: Anything rich prints; text is taken literally. A table too wide for the terminal is printed row by row,
+    one value a line: broken words are no better than no table.
     """
     from rich.console import Console
     from rich.table import Table
@@ -107,15 +83,7 @@ def show(*parts: Any) -> None:
 def notes_of(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return the rows' notes, each once behind the structures that it is about.
 
-    Parameters
-    ----------
-    rows
-        With keys structure and note; an empty note is none.
-
-    Returns
-    -------
-    list of str
-        In order of first appearance.
+    `rows`: With keys structure and note; an empty note is none. Returns in order of first appearance.
     """
     structures: dict[str, list[str]] = {}
     for row in rows:

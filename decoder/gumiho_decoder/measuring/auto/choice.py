@@ -199,10 +199,7 @@ def pilot(
     Cycle follows cycle as in decoding. Those count that begin so early that each structure's draft ends within the
     text: which cycles count must not depend on how long they are.
 
-    Parameters
-    ----------
-    texts : sequence of (prompt, output, ended)
-        Token ids of the target's own; whether the last one ended the output.
+    `texts`: Token ids of the target's own; whether the last one ended the output.
     """
     deepest = max(structure.depth for structure in structures)
     longest = max((s for s in structures if isinstance(s, ChainStructure)), key=lambda s: s.length, default=None)

@@ -94,18 +94,9 @@ def measure_prompt(
 
     Later turns go on from the plain loop's replies, so that all contenders of a temperature read the same text.
 
-    Parameters
-    ----------
-    index : int
-        Of the prompt in its file. Outputs are drawn from the seed and this place, as in `run`; the order is turned by
-        one from each prompt and repeat to the next.
-    repeats : int
-        Times that each output is made. The cycles of the first are recorded.
-
-    Returns
-    -------
-    dict
-        Of each contender the trace of its cycles (without provenance), and its turns.
+    `index`: Of the prompt in its file. Outputs are drawn from the seed and this place, as in `run`; the order is turned
+    by one from each prompt and repeat to the next. `repeats`: Times that each output is made. The cycles of the first
+    are recorded. Returns dict: Of each contender the trace of its cycles (without provenance), and its turns.
     """
     recorders = {one: Recorder() for one in contenders}
     turns: dict[Contender, list[Turn]] = {one: [] for one in contenders}
@@ -145,10 +136,7 @@ def _jobs(
 ) -> list[Job]:
     """Return what is to be made of the next turn: baselines first, each temperature's own, then the contenders.
 
-    Raises
-    ------
-    InputError
-        The text does not fit the target or one of the drafters.
+    Raises InputError: The text does not fit the target or one of the drafters.
     """
     turn = len(next(iter(replies.values())))
     seed = place_seed(contenders[0].generation.seed, index, turn)

@@ -54,10 +54,7 @@ class RowLog:
     def take_up(self) -> None:
         """Read what an earlier run of the same request has left, if anything.
 
-        Raises
-        ------
-        InputError
-            A file is there that cannot be read, or whose turns are none.
+        Raises InputError: A file is there that cannot be read, or whose turns are none.
         """
         if self.path is None or not self.path.exists():
             return
@@ -85,10 +82,7 @@ class RowLog:
     def write(self, *, complete: bool) -> None:
         """Write the trace, if there is a place for it and anything new.
 
-        Raises
-        ------
-        InputError
-            It cannot be written.
+        Raises InputError: It cannot be written.
         """
         if self.path is not None and self.turns and (len(self.turns), complete) != self.written:
             self.trace(complete=complete).write(self.path)

@@ -180,10 +180,7 @@ def _log(request: BenchRequest, target: Target, contender: Contender, file: str,
 def read_calibrations(folder: Path, drafters: Sequence[Drafter]) -> dict[str, ScoreCalibration]:
     """Return the calibrations in a folder (each `*.json` there) that belong to these drafters, by fingerprint.
 
-    Raises
-    ------
-    InputError
-        None is there, one cannot be read, or two are of the same drafter.
+    Raises InputError: None is there, one cannot be read, or two are of the same drafter.
     """
     folder = CALIBRATIONS if str(folder) == "tiny" else folder
     try:

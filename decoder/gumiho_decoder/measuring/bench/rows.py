@@ -19,20 +19,10 @@ CONVENTION = "micro, bonus included, complete cycles"
 def summed_up(trace: Trace, turns: Sequence[Turn], first: int) -> dict[str, Any]:
     """Return the measured values of a row.
 
-    Parameters
-    ----------
-    trace : Trace
-    turns : sequence of Turn
-        Of the same prompts.
-    first : int
-        `tau_first` is tau over the cycles that start within so many new tokens of their turn.
-
-    Returns
-    -------
-    dict
-        What the cycles say (tau: micro, bonus included, complete cycles), then what the clock says: speedups are ratios
-        of tokens a second, wall time with prefill. `lossless` is None where nothing could be compared. A value without
-        anything to come from is None, and so are limits from a single prompt.
+    `turns`: Of the same prompts. `first`: `tau_first` is tau over the cycles that start within so many new tokens of
+    their turn. Returns dict: What the cycles say (tau: micro, bonus included, complete cycles), then what the clock
+    says: speedups are ratios of tokens a second, wall time with prefill. `lossless` is None where nothing could be
+    compared. A value without anything to come from is None, and so are limits from a single prompt.
     """
     tokens, seconds = sum(turn.tokens for turn in turns), sum(turn.seconds for turn in turns)
     return {

@@ -22,19 +22,10 @@ class DraftCosts(NamedTuple):
 def fit_draft(seconds: Sequence[float], serial_steps: int | None) -> DraftCosts:
     """Find the draft costs of a profile whose `draft_seconds` come nearest to what was measured.
 
-    Parameters
-    ----------
-    seconds : sequence of float
-        Time of drafting to depth 1, 2, ..., D.
-    serial_steps : int or None
-        As the drafter has them. None: all positions are serial steps, or, where one cost for any depth fits better
-        than a cost a step, all are drafted at once (n-grams: looking up costs, a longer find does not).
-
-    Returns
-    -------
-    DraftCosts
-        By least squares, none below 0. The first step's surplus (taking in the accepted tokens) is `fixed`; a single
-        serial step keeps it, since nothing tells the two apart.
+    `seconds`: Time of drafting to depth 1, 2, ..., D. `serial_steps`: As the drafter has them. None: all positions are
+    serial steps, or, where one cost for any depth fits better than a cost a step, all are drafted at once (n-grams:
+    looking up costs, a longer find does not). Returns by least squares, none below 0. The first step's surplus (taking
+    in the accepted tokens) is `fixed`; a single serial step keeps it, since nothing tells the two apart.
     """
     from scipy.optimize import nnls
 

@@ -81,19 +81,10 @@ class NumberTokenizer:
 def random_target(shape: str | Path, device: str = "cpu", dtype: str = "float32", **changes: int) -> Target:
     """Make a target with random weights, on the device and in its dtype from the start. It never ends an output.
 
-    Parameters
-    ----------
-    shape : str or path
-        A name in `SHAPES`, or the config.json of a LLaMA. Rotary embeddings are the plain ones, whatever it says of
-        stretching them: that changes no time.
-    **changes
-        Arguments of the LlamaConfig that differ from the shape's.
-
-    Raises
-    ------
-    InputError
-        No such shape, a config.json of another kind or out of range (the field is named), or more weights than the
-        device has memory.
+    `shape`: A name in `SHAPES`, or the config.json of a LLaMA. Rotary embeddings are the plain ones, whatever it says
+    of stretching them: that changes no time. `**changes`: Arguments of the LlamaConfig that differ from the shape's.
+    Raises InputError: No such shape, a config.json of another kind or out of range (the field is named), or more
+    weights than the device has memory.
     """
     from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -117,17 +108,8 @@ def random_target(shape: str | Path, device: str = "cpu", dtype: str = "float32"
 def random_drafter(method: str, target: Target, **changes: int | float | bool) -> TreeDrafter:
     """Make a drafter with random weights for a target.
 
-    Parameters
-    ----------
-    method : str
-        `gumiho`, `eagle`, `medusa` or `hydra`.
-    **changes
-        Fields of the method's configuration that differ from what fits the target best.
-
-    Raises
-    ------
-    InputError
-        No such method, or more weights than the device has memory.
+    `method`: `gumiho`, `eagle`, `medusa` or `hydra`. `**changes`: Fields of the method's configuration that differ from
+    what fits the target best. Raises InputError: No such method, or more weights than the device has memory.
     """
     if method not in METHODS:
         raise InputError(f"drafter random:{method}", "no such method", ", ".join(METHODS))
@@ -141,10 +123,7 @@ def random_drafter(method: str, target: Target, **changes: int | float | bool) -
 def load(target: str, drafter: str, dtype: str = "float32", device: str = "cpu") -> tuple[Target, TreeDrafter]:
     """Load a pair, of which either may be `random:` and a shape or a method; else as `load_pair` does.
 
-    Raises
-    ------
-    InputError
-        Unknown dtype or device, nothing loadable, or a drafter that does not fit.
+    Raises InputError: Unknown dtype or device, nothing loadable, or a drafter that does not fit.
     """
     kind, _, shape = target.partition(":")
     method = drafter.removeprefix("random:") if drafter.startswith("random:") else None

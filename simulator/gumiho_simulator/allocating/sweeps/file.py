@@ -27,17 +27,8 @@ def _schema() -> Any:
 def write_rows(path: str | os.PathLike[str], rows: Sequence[dict[str, Any]]) -> None:
     """Write rows, whole or not at all.
 
-    Parameters
-    ----------
-    path
-        File to write.
-    rows
-        Keys beyond `COLUMNS` are left out, missing ones are null.
-
-    Raises
-    ------
-    InputError
-        The file cannot be written.
+    `path`: File to write. `rows`: Keys beyond `COLUMNS` are left out, missing ones are null. Raises InputError: The
+    file cannot be written.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -51,22 +42,8 @@ def write_rows(path: str | os.PathLike[str], rows: Sequence[dict[str, Any]]) -> 
 def read_rows(path: str | os.PathLike[str], most: int) -> list[dict[str, Any]]:
     """Read what `write_rows` wrote.
 
-    Parameters
-    ----------
-    path
-        File to read.
-    most
-        Rows that it may hold.
-
-    Returns
-    -------
-    list of dict
-        One dict a row, nulls as None.
-
-    Raises
-    ------
-    InputError
-        No such file, another kind of file, or more rows.
+    `most`: Rows that it may hold. Returns one dict a row, nulls as None. Raises InputError: No such file, another kind
+    of file, or more rows.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -23,14 +23,7 @@ RESAMPLED = "intervals 95 %, prompts resampled"
 def present(result: Mapping[str, Any], as_json: bool, parts: Callable[[], Iterable[Any]]) -> None:
     """Print a result on standard output: as one JSON object, or as tables and lines for people.
 
-    Parameters
-    ----------
-    result
-        What JSON shows.
-    as_json
-        Whether to.
-    parts
-        Makes the tables and lines, where they are asked for.
+    `result`: What JSON shows. `as_json`: Whether to. `parts`: Makes the tables and lines, where they are asked for.
     """
     if as_json:
         typer.echo(dumps(result))

@@ -15,22 +15,8 @@ _LONGEST = 512  # of a chain
 def parse_numbers(place: str, text: str) -> list[Fraction]:
     """Read comma-separated decimals and fractions.
 
-    Parameters
-    ----------
-    place
-        What an error names.
-    text
-        Such as "0.81, 3/4"; at most 512 numbers, none negative.
-
-    Returns
-    -------
-    list of Fraction
-        The exact values.
-
-    Raises
-    ------
-    InputError
-        Text that is no such list; the message gives the position, counted from 1.
+    `place`: What an error names. `text`: Such as "0.81, 3/4"; at most 512 numbers, none negative. Returns the exact
+    values. Raises InputError: Text that is no such list; the message gives the position, counted from 1.
     """
     numbers = list(to_exact(text, place))
     for position, number in enumerate(numbers, start=1):
