@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import torch
 import typer
+from shared import MEASURED, Prompts
 
 from gumiho_decoder.config import GenerationConfig
 from gumiho_decoder.logging.recorder import Recorder, environment
@@ -41,7 +41,7 @@ def not_greedy(target: Target, prompt: list[int], made: tuple[int, ...]) -> int:
 
 
 def main(
-    prompts: Annotated[Path, typer.Option(help="JSON lines.")] = Path(__file__).parent / "prompts" / "measured.jsonl",
+    prompts: Prompts = MEASURED,
     limit: Annotated[int, typer.Option(help="Prompts, spread evenly over the file.")] = 40,
     max_new_tokens: int = 128,
     drafter: str = "tiny:gumiho",

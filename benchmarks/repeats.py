@@ -11,20 +11,18 @@ from pathlib import Path
 
 import numpy as np
 import typer
+from shared import MEASURED, read_tokens
 
 from gumiho_decoder.config import GenerationConfig
 from gumiho_decoder.logging.recorder import environment
 from gumiho_decoder.loop import plain
-from gumiho_decoder.measuring.prompts import read_prompts, spread
 from gumiho_decoder.target import load_target
 
-PROMPTS = Path(__file__).parent / "prompts" / "measured.jsonl"
 
-
-def main(prompts: Path = PROMPTS, limit: int = 40, max_new_tokens: int = 128, seed: int = 0) -> None:
+def main(prompts: Path = MEASURED, limit: int = 40, max_new_tokens: int = 128, seed: int = 0) -> None:
     """Write and count."""
     target = load_target("tiny")
-    texts = [target.encode(p.turns[0]) for p in spread(read_prompts(str(prompts)), limit)]
+    texts = read_tokens(target, prompts, limit)
     rows = []
     for temperature in (0.0, 1.0):
         counts = []

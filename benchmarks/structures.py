@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import torch
 import typer
+from shared import MEASURED, Prompts
 
 from gumiho_decoder.config import GenerationConfig
 from gumiho_decoder.draft import DraftOptions
@@ -76,7 +76,7 @@ def loss_of(auto: np.ndarray, others: np.ndarray) -> dict[str, float]:
 
 def main(
     drafter: str = "tiny:gumiho",
-    prompts: Annotated[Path, typer.Option(help="JSON lines.")] = Path(__file__).parent / "prompts" / "measured.jsonl",
+    prompts: Prompts = MEASURED,
     limit: Annotated[int, typer.Option(min=1, help="Prompts, spread evenly over the file.")] = 24,
     repeats: int = 2,
     max_new_tokens: int = 96,

@@ -14,20 +14,17 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import torch
 import typer
+from shared import MEASURED, Drafters, Limit, Names, Prompts, on_threads, to_do
 
 from gumiho_decoder.config import GenerationConfig
 from gumiho_decoder.cycle import Generation
 from gumiho_decoder.drafters.growing.drafter import TreeDrafter
-from gumiho_decoder.drafters.load import load_drafter
-from gumiho_decoder.embedded import embedded
 from gumiho_decoder.logging.collector import GivenText
 from gumiho_decoder.logging.every_position import Log
 from gumiho_decoder.logging.recorder import provenance
@@ -38,16 +35,11 @@ from gumiho_decoder.measuring.profile.profiles import REPEATS, measure_together
 from gumiho_decoder.measuring.prompts import Prompt, read_prompts, spread
 from gumiho_decoder.measuring.runs import RunConfig, place_seed
 from gumiho_decoder.target import Target, load_target
-from gumiho_decoder.tiny.making.family import FAMILY
 from gumiho_simulator.replaying.as_trace import replay_trace
 from gumiho_theory import ChainStructure, EveryPositionLog, Structure, Trace
 
 REACH = 7  # of a drafter that reaches any depth
-HERE = Path(__file__).parent
 app = typer.Typer(no_args_is_help=True, add_completion=False)
-Prompts = Annotated[Path, typer.Option(help="JSON lines.")]
-Limit = Annotated[int | None, typer.Option(help="Texts, spread evenly over the file.")]
-Names = Annotated[str, typer.Option(help="Comma-separated; all unless given.")]
 
 
 def read_texts(path: Path, limit: int | None) -> tuple[list[dict[str, Any]], GenerationConfig]:
@@ -56,31 +48,10 @@ def read_texts(path: Path, limit: int | None) -> tuple[list[dict[str, Any]], Gen
     return spread(rows, limit), GenerationConfig(first["max_new_tokens"], temperature=first["temperature"])
 
 
-def missing(
-    output: Path, folder: Path, names: str, target: Target, suffix: str = ".parquet"
-) -> Iterator[tuple[Path, TreeDrafter]]:
-    """Yield the drafters of a folder whose trace is not there yet, with its path.
-
-    They are called by their allocation alone, whatever the steps of their training.
-    """
-    output.mkdir(parents=True, exist_ok=True)
-    own = str(folder) == "tiny"
-    wanted = sorted(FAMILY) if own else sorted(path.name for path in folder.iterdir() if path.is_dir())
-    for name in names.split(",") if names else wanted:
-        shown = name if name.startswith("step-") else name.partition("-")[0]
-        if (path := output / f"{shown}{suffix}").exists():
-            continue
-        place = embedded(name) if own else folder / name
-        draft_model = (place / "tokenizer.json").exists()
-        drafter = load_drafter(f"draft-model:{place}" if draft_model else str(place), target)
-        drafter.name = f"tiny:{shown}" if own else shown  # a folder's path is nobody else's business
-        yield path, drafter
-
-
 @app.command()
 def texts(
     output: Annotated[Path, typer.Option("--output", "-o", help="JSON lines to write.")],
-    prompts: Prompts = HERE / "prompts" / "measured.jsonl",
+    prompts: Prompts = MEASURED,
     limit: Limit = None,
     temperature: float = 0.0,
     max_new_tokens: int = 48,
@@ -144,7 +115,7 @@ def rounded(trace: Trace, digits: int | None) -> Trace:
 
 @app.command()
 def logs(
-    folder: Annotated[Path, typer.Argument(metavar="DRAFTERS", help="Folder of drafters, or tiny.")],
+    folder: Drafters,
     texts: Annotated[Path, typer.Option(exists=True, help="What `texts` wrote.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for traces and logs.")],
     names: Names = "",
@@ -156,10 +127,9 @@ def logs(
     threads: int = 1,
 ) -> None:
     """Log every position of the texts, and replay chains."""
-    torch.set_num_threads(threads)
-    target = load_target("tiny")
+    target = on_threads(threads)
     rows, config = read_texts(texts, limit)
-    for path, drafter in missing(output, folder, names, target):
+    for path, drafter in to_do(target, folder, names, output):
         chain = ChainStructure(drafter.depth or REACH)
         trees = [Structure.parse(text) for text in structures.split()]
         log = log_of(target, drafter, rows, config, [chain, *trees], top_k)
@@ -187,7 +157,7 @@ def same_cycles(made: Trace, replayed: Trace) -> dict[str, int]:
 
 @app.command()
 def decode(
-    folder: Annotated[Path, typer.Argument(metavar="DRAFTERS", help="Folder of drafters, or tiny.")],
+    folder: Drafters,
     texts: Annotated[Path, typer.Option(exists=True, help="What `texts` wrote, greedily.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the traces.")],
     names: Names = "",
@@ -195,11 +165,10 @@ def decode(
     threads: int = 1,
 ) -> None:
     """Decode for real."""
-    torch.set_num_threads(threads)
-    target = load_target("tiny")
+    target = on_threads(threads)
     rows, config = read_texts(texts, limit)
     prompts = [Prompt(row["prompt_id"], row["task"], (row["text"],), chat=False) for row in rows]
-    for path, drafter in missing(output, folder, names, target):
+    for path, drafter in to_do(target, folder, names, output):
         chain = ChainStructure(drafter.depth or REACH)
         asked = GenerationConfig(config.max_new_tokens, chain)
         outputs, trace = decode_prompts(target, drafter, prompts, asked, RunConfig(), path.with_suffix(".part"))
@@ -216,16 +185,15 @@ def decode(
 
 @app.command()
 def profiles(
-    folder: Annotated[Path, typer.Argument(metavar="DRAFTERS", help="Folder of drafters, or tiny.")],
+    folder: Drafters,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for cost profiles, NAME.json.")],
     names: Names = "",
     repeats: int = REPEATS,
     threads: int = 1,
 ) -> None:
     """Measure what each step costs, of all drafters in each round: machines change from minute to minute."""
-    torch.set_num_threads(threads)
-    target = load_target("tiny")
-    found = list(missing(output, folder, names, target, ".json"))
+    target = on_threads(threads)
+    found = list(to_do(target, folder, names, output, ".json"))
     for (path, _), profile in zip(
         found, measure_together(target, [one for _, one in found], repeats=repeats), strict=True
     ):
