@@ -18,7 +18,8 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     # main_deepspeed.py with the flags of scripts/train.sh); of EAGLE (arXiv 2401.15077) the same but for the rate.
     "gumiho": _EAGLE
     | dict(serial_steps=2, serial_layers=2, parallel_heads=5, head_blocks=5)
-    | dict(head_share=1.0, detach_heads=False, head_weight=1 / 9, head_decay=0.8, head_cross_entropy_from=0.1),
+    | dict(head_share=1.0, detach_heads=False, head_weight=1 / 9, head_decay=0.8, head_cross_entropy_from=0.1)
+    | dict(head_input="shared"),
     "eagle": _EAGLE | dict(rate=3e-5, serial_layers=1),
     # Medusa-1 (arXiv 2401.10774): later heads, which know less, weigh less.
     "medusa": _HEADS | dict(epochs=1.0, batch=128, rate=1e-3, warmup=0.1, heads=5, layers=1, head_decay=0.8),
@@ -40,6 +41,7 @@ _CHOICES = {
     "optimizer": ("adamw", "muon"),
     "schedule": ("linear", "cosine", "constant"),
     "mixed_precision": ("no", "bf16", "fp16"),
+    "head_input": ("shared", "own"),
 }
 # What a number may be; whole where both bounds are.
 _BOUNDS: dict[str, tuple[float, float]] = {
@@ -127,6 +129,9 @@ class TrainConfig:
         Weights of smooth-L1 and of the soft cross-entropy (Gumiho, EAGLE).
     noise : float or None
         Width of the uniform noise on their input features, so that they learn to read inexact ones.
+    head_input : str or None
+        `shared`: Gumiho's parallel heads read tokens and features through the serial part's FC, as published; `own`:
+        through one of their own.
     head_share : float or None
         Share of positions at which Gumiho's parallel heads are trained in a step, drawn anew each time: their softmaxes
         over the vocabulary cost more than everything else.
@@ -174,6 +179,7 @@ class TrainConfig:
     regression: float | None = None
     cross_entropy: float | None = None
     noise: float | None = None
+    head_input: str | None = None
     head_share: float | None = None
     detach_heads: bool | None = None
     head_decay: float | None = None
@@ -274,6 +280,8 @@ class TrainConfig:
         values = dict(data)
         if values.get("method") == "gumiho" and "head_weight" not in values:
             values |= EQUAL_HEADS  # of a run that was begun before there was this setting
+        if values.get("method") == "gumiho":
+            values.setdefault("head_input", "shared")
         if isinstance(values.get("betas"), list):
             values["betas"] = tuple(values["betas"])
         _check("method", values.get("method"), place)
@@ -299,7 +307,7 @@ def _settings(method: str, optimizer: str = "muon") -> set[str]:
 
 def _check(name: str, value: Any, place: str = _PLACE) -> None:
     """Refuse a value of the wrong kind or out of range; None is judged elsewhere."""
-    if name in _CHOICES:
+    if name in _CHOICES and not (value is None and name == "head_input"):
         if value not in _CHOICES[name]:
             raise _error(name, repr(value), ", ".join(_CHOICES[name]), place)
     elif name == "betas":

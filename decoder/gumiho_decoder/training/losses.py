@@ -140,7 +140,7 @@ def feature_terms(
     """
     length = read.tokens.shape[1]
     entering = read.features if noise is None else read.features + noise.to(read.features)
-    predicted, windows = serial(model, read.embedded, entering)
+    predicted, windows = serial(model, read.embedded, entering, detach_heads)
     with torch.no_grad():
         p_target = _log_probabilities(target, read.features).exp()
 
@@ -158,7 +158,6 @@ def feature_terms(
         if places is None:
             places = torch.arange(windows_of(model, length))
         places = places.to(windows.device)
-        windows = windows.detach() if detach_heads else windows
         for j, ahead in enumerate(model.heads(windows[:, places])):
             # Window t ends with token t + w + 1, so that head j (0-based) predicts feature t + w + 1 + j.
             at, weight = places + model.config.window + 1 + j, heads.weight * heads.decay ** (j + 1)
@@ -171,16 +170,24 @@ def windows_of(model: GumihoModel, length: int) -> int:
     return length - 1 - model.config.window - model.config.parallel_heads
 
 
-def serial(model: SerialModel, embedded: torch.Tensor, features: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def serial(
+    model: SerialModel, embedded: torch.Tensor, features: torch.Tensor, detach: bool = False
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Return predicted features and the heads' input windows.
 
     Predicted feature t (of length - 1) stands for true feature t + 1. Window t joins the FC outputs of serial
-    predictions t..t + w - 1, each with the token it predicted: what the heads read when drafting.
+    predictions t..t + w - 1, each with the token it predicted: what the heads read when drafting. With `detach` the
+    windows give the serial part no gradient; an FC of the heads' own is theirs to train.
     """
     predicted = model.serial(
         inputs_embeds=model.combine(embedded[:, 1:], features[:, :-1]), use_cache=False
     ).last_hidden_state
-    entered = model.combine(embedded[:, 2:], predicted[:, :-1])
+    known = predicted[:, :-1].detach() if detach else predicted[:, :-1]
+    if isinstance(model, GumihoModel) and model.head_fc is not None:
+        entered = model.combine_for_heads(embedded[:, 2:], known)
+    else:
+        entered = model.combine(embedded[:, 2:], known)
+        entered = entered.detach() if detach else entered
     width = getattr(model.config, "window", 1)
     count = entered.shape[1] - width + 1
     return predicted, torch.cat([entered[:, i : i + count] for i in range(width)], dim=-1)

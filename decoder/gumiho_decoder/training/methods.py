@@ -78,7 +78,8 @@ def _new(target: Target, config: TrainConfig) -> nn.Module:
     match config.method:
         case "gumiho":
             names = ("serial_steps", "serial_layers", "parallel_heads", "head_blocks")
-            return GumihoModel(GumihoConfig.for_target(target, **{name: getattr(config, name) for name in names}))
+            shape = {name: getattr(config, name) for name in names} | {"own_input": config.head_input == "own"}
+            return GumihoModel(GumihoConfig.for_target(target, **shape))
         case "eagle":
             return EagleModel(SerialConfig.for_target(target, serial_layers=config.serial_layers))
         case "medusa":

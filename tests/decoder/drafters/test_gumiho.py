@@ -31,21 +31,22 @@ def step_by_step(drafter, target, features, path):
     known = features
     inputs = None
     for n in range(len(features), len(tokens) + 1):
-        pairs = model.combine(embed(torch.tensor(tokens[:n])), known[:n])
+        read = embed(torch.tensor(tokens[:n])), known[:n]
+        pairs, inputs = model.combine(*read), model.combine_for_heads(*read)
         out = model.serial(inputs_embeds=pairs[None], use_cache=False).last_hidden_state[0]
         known = torch.cat([known[: len(features)], out[len(features) - 1 :]])
-        inputs = pairs
     if len(path) < config.serial_steps:
         return torch.log_softmax(head(out[-1]), -1)
     window = inputs[-config.window :].flatten()
     return torch.log_softmax(head(model.heads(window)[len(path) - config.serial_steps]), -1)
 
 
+@pytest.mark.parametrize("own_input", [False, True])
 @pytest.mark.parametrize(("serial", "parallel"), [(2, 5), (1, 3), (3, 2)])
 @torch.inference_mode()
-def test_every_node_of_a_tree_is_scored_as_its_own_path_alone_would_be(serial, parallel, target):
+def test_every_node_of_a_tree_is_scored_as_its_own_path_alone_would_be(serial, parallel, own_input, target):
     """Siblings are blind to each other, and a head reads its own branch's parent: neither holds in the released one."""
-    drafter = random_drafter(target, serial_steps=serial, parallel_heads=parallel)
+    drafter = random_drafter(target, serial_steps=serial, parallel_heads=parallel, own_input=own_input)
     features = started(target, drafter)
     draft = drafter.propose(DynamicTree(total=40, top_k=5, depth=serial + parallel, mlp_topk=6))
     assert draft.tree.depth >= serial + 1

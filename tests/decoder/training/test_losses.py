@@ -271,6 +271,22 @@ def test_parallel_heads_weigh_as_in_the_released_training_program():
     torch.testing.assert_close(equal(TOKENS, mask, read.features, mask, 0, 0), wanted)
 
 
+@pytest.mark.parametrize("detach", [False, True])
+def test_an_input_layer_of_the_heads_own_is_trained_by_their_losses_alone(detach):
+    mask = torch.ones_like(TOKENS, dtype=torch.bool)
+
+    def gradient(name: str, **weights) -> torch.Tensor:
+        config = config_of("gumiho", head_input="own", detach_heads=detach, **EQUAL_HEADS | weights)
+        model = filled(new_model(TARGET, config))
+        loss_of(Learner(TARGET, model, config), TOKENS, mask).backward()
+        return model.get_parameter(name).grad
+
+    assert gradient("head_fc.weight").abs().max() > 0
+    assert gradient("head_fc.weight", head_weight=0.0).abs().max() == 0
+    with_heads, without = gradient("fc.weight"), gradient("fc.weight", head_weight=0.0)
+    assert torch.equal(with_heads, without) == detach  # else through the Transformer's features
+
+
 def test_five_heads_weigh_three_tenths_of_the_serial_part():
     config = TrainConfig.of("gumiho")
     assert sum(config.head_weight * config.head_decay**i for i in range(1, 6)) == pytest.approx(0.2988, abs=1e-4)

@@ -29,12 +29,15 @@ class GumihoConfig(SerialConfig):
         Later draft positions, one MLP head each, all run at once.
     head_blocks : int
         Residual blocks of a head.
+    own_input : bool
+        Whether the heads read tokens and features through an FC of their own; as published it is the Transformer's.
     """
 
     serial_layers: int = 2
     serial_steps: int = 2
     parallel_heads: int = 5
     head_blocks: int = 5
+    own_input: bool = False
 
     BOUNDS: ClassVar[dict[str, tuple[int, int] | tuple[float, float]]] = SerialConfig.BOUNDS | {
         "serial_steps": (1, 64),
@@ -106,3 +109,12 @@ class GumihoModel(OwnFormat, SerialModel):
     def __init__(self, config: GumihoConfig) -> None:
         super().__init__(config)
         self.heads = ParallelHeads(config) if config.parallel_heads else None
+        hidden = config.hidden_size
+        own = config.own_input and config.parallel_heads
+        self.head_fc = nn.Linear(2 * hidden, hidden, bias=config.fc_bias) if own else None
+
+    def combine_for_heads(self, embedded: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
+        """Return what the parallel heads read where the Transformer reads `combine`: (..., H), (..., H) -> (..., H)."""
+        if self.head_fc is None:
+            return self.combine(embedded, features)
+        return self.head_fc(torch.cat([embedded, features], dim=-1))

@@ -63,6 +63,8 @@ def _sweep() -> Iterator[tuple[str, dict[str, Any]]]:
         if changes.get("parallel_heads") != 0:  # without heads there is nothing to keep apart
             yield f"apart{name.removeprefix('serial')}", changes | dict(detach_heads=True) | EQUAL_HEADS
     yield "equal2", EQUAL_HEADS
+    yield "own2", dict(head_input="own")
+    yield "ownequal2", dict(head_input="own") | EQUAL_HEADS
     yield "deep7", dict(serial_steps=7, parallel_heads=0, serial_layers=3)
     adamw = dict(optimizer="adamw", muon_rate=None, rate=2e-3)
     yield "adamw2", adamw
