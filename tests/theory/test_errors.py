@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gumiho_theory import InputError
+from gumiho_theory.errors import check_integer, within
 
 
 def test_message_names_place_found_and_wanted() -> None:
@@ -39,3 +40,18 @@ def test_error_survives_pickling_between_processes() -> None:
 def test_error_can_be_raised_and_caught_as_value_error() -> None:
     with pytest.raises(ValueError, match="found b"):
         raise InputError("a", "b", "c")
+
+
+def test_what_is_raised_inside_gets_the_outer_place_and_everything_else_passes() -> None:
+    with pytest.raises(InputError, match=r"^file: row 3: found 1, wanted 2$"), within("file"):
+        raise InputError("row 3", 1, 2)
+    with pytest.raises(KeyError), within("file"):
+        raise KeyError("row 3")
+
+
+@pytest.mark.parametrize("value", [True, 1.0, "1", None, 0, 4])
+def test_integers_are_checked_for_type_and_range(value: object) -> None:
+    check_integer("depth", 1, 1, 3)
+    check_integer("depth", 10**30, 1)
+    with pytest.raises(InputError, match=r"^depth: found .*, wanted an integer from 1 to 3$"):
+        check_integer("depth", value, 1, 3)

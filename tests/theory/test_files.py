@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gumiho_theory import InputError
-from gumiho_theory.files import read_json, write_atomically, write_json
+from gumiho_theory import AcceptanceCounts, InputError
+from gumiho_theory.files import Schema, read_json, write_atomically, write_json
 
 
 def test_json_round_trip_leaves_only_the_file(tmp_path: Path) -> None:
@@ -97,3 +97,26 @@ def test_a_link_is_written_through_and_a_folder_is_never_replaced(tmp_path: Path
         with pytest.raises(InputError, match="a folder or a device"):
             write_json(tmp_path / name, {"a": 1})
     assert (tmp_path / "pipe").is_fifo()
+
+
+def test_a_schema_takes_its_own_tag_and_additive_minors_alone() -> None:
+    schema = Schema("gumiho.trace", 2)
+    assert schema.tag == "gumiho.trace/2"
+    schema.check("gumiho.trace/2")
+    schema.check("gumiho.trace/2.7")
+    for found in (None, 2, "gumiho.trace", "gumiho.trace/1", "gumiho.trace/02x", "gumiho.tree/2"):
+        with pytest.raises(InputError, match=r"^schema: found .*, wanted gumiho.trace/2$"):
+            schema.check(found)
+    with pytest.raises(InputError, match="written by a newer version of this toolkit"):
+        schema.check("gumiho.trace/3")
+
+
+def test_a_value_with_a_schema_is_read_as_it_was_written_and_errors_name_the_file(tmp_path: Path) -> None:
+    counts = AcceptanceCounts(("a", "b"), [3, 4], [2, 2], [3, 4], [[3, 2], [4, 1]], [[2, 1], [2, 0]], "prompts")
+    path = tmp_path / "counts.json"
+    counts.write(path)
+    assert next(iter(read_json(path))) == "schema"
+    assert AcceptanceCounts.read(path).to_json() == counts.to_json()
+    path.write_text(json.dumps({**counts.to_json(), "cycles": [1, 4]}))
+    with pytest.raises(InputError, match=r"counts.json: group 'a', complete_cycles: found 3"):
+        AcceptanceCounts.read(path)

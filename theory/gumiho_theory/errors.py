@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 _LONGEST = 200
 
 
@@ -46,3 +49,20 @@ class InputError(ValueError):
         outer.place = f"{outer.place}: {self.place}"
         outer.args = (outer.place, outer.found, outer.wanted)
         return outer
+
+
+@contextmanager
+def within(place: object) -> Iterator[None]:
+    """Put an outer place, such as a file's path, before that of any InputError raised inside."""
+    try:
+        yield
+    except InputError as error:
+        raise error.within(place) from None
+
+
+def check_integer(place: object, value: object, low: int, high: int | None = None) -> None:
+    """Refuse, by InputError, what is no integer from `low` to `high` (None: without an upper end); bool is none."""
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if not whole or value < low or (high is not None and value > high):  # type: ignore[operator]
+        wanted = f"of at least {low}" if high is None else f"from {low} to {high}"
+        raise InputError(place, repr(value), f"an integer {wanted}")

@@ -1,4 +1,4 @@
-"""Reading JSON within bounds and writing files so that a failure leaves the old file whole."""
+"""Files: JSON read within bounds, schema tags, and writing so that a failure leaves the old file whole."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import re
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO, ClassVar, Self
 
-from gumiho_theory.errors import InputError
+from gumiho_theory.errors import InputError, within
 
 PathLike = str | os.PathLike[str]
 
@@ -149,39 +150,69 @@ def loads_json(place: str, data: bytes | str) -> dict[str, Any]:
     return value
 
 
-def check_schema(found: object, name: str, major: int) -> None:
-    """Accept ``name/major`` and its additive minors (``name/major.minor``), refuse anything else."""
-    match = re.fullmatch(r"([\w.]+)/(\d{1,6})(\.\d{1,6})?", found) if isinstance(found, str) else None
-    if match is None or match[1] != name or int(match[2]) != major:
-        newer = match is not None and match[1] == name and int(match[2]) > major
-        raise InputError(
-            "schema",
-            "nothing" if found is None else repr(found),
-            f"{name}/{major}" + (" (written by a newer version of this toolkit)" if newer else ""),
-        )
+@dataclass(frozen=True)
+class Schema:
+    """Name and major version of a kind of file: ``name/major`` in the files themselves."""
+
+    name: str
+    major: int
+
+    @property
+    def tag(self) -> str:
+        """The schema's text in a file, such as ``gumiho.trace/1``."""
+        return f"{self.name}/{self.major}"
+
+    def check(self, found: object) -> None:
+        """Accept the tag and its additive minors (``name/major.minor``); InputError for anything else."""
+        match = re.fullmatch(r"([\w.]+)/(\d{1,6})(\.\d{1,6})?", found) if isinstance(found, str) else None
+        if match is None or match[1] != self.name or int(match[2]) != self.major:
+            newer = match is not None and match[1] == self.name and int(match[2]) > self.major
+            wanted = self.tag + (" (written by a newer version of this toolkit)" if newer else "")
+            raise InputError("schema", "nothing" if found is None else repr(found), wanted)
+
+
+def given_fields(kind: type, data: Mapping[str, Any], place: str = "") -> dict[str, Any]:
+    """Return what `data` holds of a dataclass's fields; InputError, at `place` and its name, for one that lacks."""
+    for field in fields(kind):
+        if field.name not in data and field.default is MISSING:
+            raise InputError(f"{place}{field.name}", "no such key", "a value")
+    return {field.name: data[field.name] for field in fields(kind) if field.name in data}
 
 
 class JsonFile(ABC):
-    """Base of what is kept as one JSON object a file: a subclass says its JSON, this reads and writes it."""
+    """A value that is kept as one JSON object with its schema's tag."""
+
+    schema: ClassVar[Schema]
 
     @abstractmethod
-    def to_json(self) -> dict[str, Any]:
-        """Return the object as JSON values, its schema among them."""
+    def _to_values(self) -> dict[str, Any]:
+        """Return the JSON values without the tag."""
 
     @classmethod
     @abstractmethod
-    def from_json(cls, data: dict[str, Any]) -> Self:
-        """Read what `to_json` returned; InputError names the field."""
+    def _from_values(cls, data: Mapping[str, Any]) -> Self:
+        """Build the value from an object whose tag has been checked; unknown keys are ignored."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the value as JSON values, its schema's tag first."""
+        return {"schema": self.schema.tag, **self._to_values()}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Read what `to_json` returned; unknown keys are ignored, optional ones may be missing.
+
+        Raises InputError: For another schema, a missing key, or a bad value; names the field.
+        """
+        cls.schema.check(data.get("schema"))
+        return cls._from_values(data)
 
     @classmethod
     def read(cls, path: PathLike) -> Self:
-        """Read a file; InputError names it and the field."""
+        """Read the value from a JSON file; InputError names the file and the field."""
         data = read_json(path)
-        try:
+        with within(path):
             return cls.from_json(data)
-        except InputError as error:
-            raise error.within(path) from None
 
     def write(self, path: PathLike) -> None:
-        """Write a file, atomically; InputError when that fails."""
+        """Write the value to a JSON file, atomically; InputError when that fails."""
         write_json(path, self.to_json())

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, asdict, dataclass, fields
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from gumiho_theory.errors import InputError
-from gumiho_theory.files import JsonFile, check_schema
+from gumiho_theory.files import JsonFile, Schema, given_fields
 
-SCHEMA = "gumiho.cost_profile"
-MAJOR = 1
 TIMES = (
     "baseline_seconds",
     "verify_seconds",
@@ -24,7 +23,6 @@ TIMES = (
 )
 """Fields that hold times: what `estimated` may name."""
 
-
 LONGEST = 1e6
 """Seconds above which a time is a mistake: sums and products of such times stay finite."""
 SHORTEST = 1e-12
@@ -36,6 +34,11 @@ MOST = 10**6
 def _is_number(value: object) -> bool:
     # Compared, since isfinite overflows on whole numbers that no float can hold.
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LONGEST
+
+
+def _check_time(name: str, value: Any, least: float) -> None:
+    if not _is_number(value) or value < least:
+        raise InputError(name, repr(value), f"seconds, {least:g} to {LONGEST:g}")
 
 
 def _is_count(value: object) -> bool:
@@ -82,6 +85,7 @@ class CostProfile(JsonFile):
         Names the field.
     """
 
+    schema = Schema("gumiho.cost_profile", 1)
     target: str
     drafter: str
     device: str
@@ -105,23 +109,14 @@ class CostProfile(JsonFile):
         for name in ("target", "drafter", "device", "dtype"):
             if not isinstance(getattr(self, name), str):
                 raise InputError(name, repr(getattr(self, name)), "text")
-        for name in (
-            "draft_serial_seconds",
-            "draft_parallel_seconds",
-            "draft_fixed_seconds",
-            "other_seconds",
-            "baseline_seconds",
-        ):
-            value, positive = getattr(self, name), name == "baseline_seconds"
-            least = SHORTEST if positive else 0
-            if not _is_number(value) or value < least:
-                raise InputError(name, repr(value), f"seconds, {least:g} to {LONGEST:g}")
+        _check_time("baseline_seconds", self.baseline_seconds, SHORTEST)
+        for name in ("draft_serial_seconds", "draft_parallel_seconds", "draft_fixed_seconds", "other_seconds"):
+            _check_time(name, getattr(self, name), 0)
         if not _is_count(self.serial_steps):
             raise InputError("serial_steps", repr(self.serial_steps), f"an integer, 0 to {MOST}")
         for name in ("serial_layers", "parallel_heads"):
-            count = getattr(self, name)
-            if count is not None and not _is_count(count):
-                raise InputError(name, repr(count), f"an integer, 0 to {MOST}, or null")
+            if getattr(self, name) is not None and not _is_count(getattr(self, name)):
+                raise InputError(name, repr(getattr(self, name)), f"an integer, 0 to {MOST}, or null")
         for name in ("layer_seconds", "head_seconds", "relative_error"):
             value = getattr(self, name)
             if value is not None and (not _is_number(value) or value < 0):
@@ -140,8 +135,7 @@ class CostProfile(JsonFile):
                 "as many of one as of the other, at least one",
             )
         for value in self.verify_seconds:
-            if not _is_number(value) or value < SHORTEST:
-                raise InputError("verify_seconds", repr(value), f"seconds, {SHORTEST:g} to {LONGEST:g}")
+            _check_time("verify_seconds", value, SHORTEST)
         object.__setattr__(self, "verify_seconds", tuple(float(value) for value in self.verify_seconds))
         before = 0
         for value in self.verify_nodes:
@@ -197,22 +191,9 @@ class CostProfile(JsonFile):
             raise InputError("tau", tau, f"1 to depth + 1 = {depth + 1}")
         return tau * self.baseline_seconds / self.cycle_seconds(depth, nodes)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the profile as JSON values (schema ``gumiho.cost_profile/1``)."""
-        values = {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self).items()}
-        return {"schema": f"{SCHEMA}/{MAJOR}", **values}
+    def _to_values(self) -> dict[str, Any]:
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self).items()}
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> CostProfile:
-        """Read what `to_json` returned; unknown keys are ignored, optional ones may be missing.
-
-        Raises
-        ------
-        InputError
-            For another schema, a missing key, or a bad value.
-        """
-        check_schema(data.get("schema"), SCHEMA, MAJOR)
-        for field in fields(cls):
-            if field.name not in data and field.default is MISSING:
-                raise InputError(field.name, "no such key", "a value")
-        return cls(**{field.name: data[field.name] for field in fields(cls) if field.name in data})
+    def _from_values(cls, data: Mapping[str, Any]) -> CostProfile:
+        return cls(**given_fields(cls, data))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -224,6 +225,18 @@ def test_json_is_flat_apart_from_its_tables_and_finite() -> None:
     assert set(data["pairs"][0]) == {f for f in vars(found.pairs[0])}
     assert data["best_move"]["destination"] == 1
     assert isinstance(found, Verdict)
+
+
+def test_a_file_of_a_log_gets_the_verdict_of_the_log(tmp_path: Path, random_rows: Callable[..., Any]) -> None:
+    trace = Trace.from_rows(
+        [row | {"prompt_id": f"{row['prompt_id']}-{s}"} for s in range(9) for row in random_rows(s)]
+    )
+    trace.write(tmp_path / "trace.parquet")
+    trace.counts_by_prompt().write(tmp_path / "counts.json")
+    for name in ("trace.parquet", "counts.json"):
+        assert verdict(tmp_path / name) == verdict(str(tmp_path / name)) == verdict(trace)
+    with pytest.raises(InputError, match="missing.json: found"):
+        verdict(tmp_path / "missing.json")
 
 
 @pytest.mark.parametrize(

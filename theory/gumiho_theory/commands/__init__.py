@@ -1,22 +1,5 @@
-"""`gumiho theorem`: one file a command.
+"""Commands of the theory: `gumiho theorem check`, `prove`, `sample` and `counterexample`, one file each."""
 
-Everything but typer is imported inside the commands. Bad input raises InputError; the program that assembles the
-commands turns it into one line on standard error and exit status 2.
-"""
-
-import typer
-
-from gumiho_theory.commands.check import check
-from gumiho_theory.commands.counterexample import counterexample
-from gumiho_theory.commands.prove import prove
-from gumiho_theory.commands.sample import sample
+from gumiho_theory.commands.theorem import register
 
 __all__ = ["register"]
-
-
-def register(app: typer.Typer) -> None:
-    """Add ``theorem`` and its commands to an application."""
-    theorem = typer.Typer(help="The early-token theorem: checked, proved, sampled, and broken where it may break.")
-    for command in (check, prove, sample, counterexample):
-        theorem.command()(command)
-    app.add_typer(theorem, name="theorem")

@@ -1,4 +1,4 @@
-"""The command `gumiho theorem check`: a change of rates, or the rates of a log."""
+"""``gumiho theorem check``: a change of rates, exactly, with its certificate; or a log and its verdict."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gumiho_theory.commands.printing import Json, print_json, print_result, print_table
+from gumiho_theory.commands.printing import Json, print_json, print_table, show
 
 if TYPE_CHECKING:
-    from gumiho_theory.theorem import TheoremCheck
+    from gumiho_theory.theorem.check import TheoremCheck
 
 
 def check(
@@ -41,7 +41,9 @@ def check(
     if trace is not None:
         if len(missing) < len(rates):
             raise InputError("check", "a log and rates", "either a log, or --original, --improved and --early")
-        _check_log(trace, json)
+        from gumiho_theory.theorem.verdicts import verdict
+
+        show(verdict(trace).to_json(), json)
         return
     if original is None or improved is None or early is None:
         raise InputError("check", f"no {', '.join(missing)}", "a log, or --original, --improved and --early")
@@ -59,14 +61,6 @@ def check(
         _print_check(done)
     if done.gain_exact is not None and done.gain_exact < 0:
         raise typer.Exit(1)
-
-
-def _check_log(path: Path, json: bool) -> None:
-    from gumiho_theory.logs import AcceptanceCounts, Trace
-    from gumiho_theory.theorem import verdict
-
-    log = AcceptanceCounts.read(path) if path.suffix.lower() == ".json" else Trace.read(path)
-    print_result(verdict(log).to_json(), json)
 
 
 def _print_check(done: TheoremCheck) -> None:

@@ -1,4 +1,4 @@
-"""The command `gumiho theorem counterexample`."""
+"""``gumiho theorem counterexample``: a change of rates in any order that loses."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from gumiho_theory.commands.printing import Json, Seed, print_result
+from gumiho_theory.commands.printing import Json, Seed, show
 
 
 def counterexample(
@@ -24,6 +24,6 @@ def counterexample(
 
     found = search(depth, seed)
     nothing = {"found": False, "original": None, "improved": None, "early": None, "gain": None}
-    print_result(nothing if found is None else found.to_json(), json)
+    show(nothing if found is None else found.to_json(), json)
     if found is None:
         raise typer.Exit(1)

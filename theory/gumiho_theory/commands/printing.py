@@ -1,9 +1,8 @@
-"""What the theory's commands share: options, tables and JSON on standard output, notes to a person who watches."""
+"""How the commands print: one JSON object, or tables as wide as the terminal."""
 
 from __future__ import annotations
 
 import shutil
-import sys
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
@@ -12,31 +11,6 @@ import typer
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the random numbers.")]
-
-
-def print_result(result: Mapping[str, Any], json: bool) -> None:
-    """Print a result as JSON, or as a table of names and values, with a table of its own for every list of rows."""
-    if json:
-        print_json(result)
-        return
-    flat: list[tuple[str, str]] = []
-    tables: list[tuple[str, list[Mapping[str, Any]]]] = []
-    for name, value in result.items():
-        if isinstance(value, Mapping):
-            flat += [(f"{name}, {key}", shown(item)) for key, item in value.items()]
-        elif isinstance(value, list) and value and isinstance(value[0], Mapping):
-            tables.append((name, value))
-        elif isinstance(value, list) and value and isinstance(value[0], str):
-            flat += [("" if place else name, line) for place, line in enumerate(value)]
-        else:
-            flat.append((name, shown(value)))
-    print_table(("quantity", "value"), flat)
-    for name, rows in tables:
-        typer.echo(f"\n{name}")
-        # A list within a row is for --json.
-        keys = [key for key, value in rows[0].items() if not isinstance(value, list)]
-        print_table([_SHORT.get(key, key) for key in keys], [[shown(row[key], 4) for key in keys] for row in rows])
-
 
 # Headings of tables that have to fit into 80 columns.
 _SHORT = {
@@ -48,15 +22,39 @@ _SHORT = {
 }
 
 
+def show(result: Mapping[str, Any], json: bool) -> None:
+    """Print a result as JSON, or as a table of names and values, with a table of its own for every list of rows."""
+    if json:
+        print_json(result)
+        return
+    flat: list[tuple[str, str]] = []
+    tables: list[tuple[str, list[Mapping[str, Any]]]] = []
+    for name, value in result.items():
+        if isinstance(value, Mapping):
+            flat += [(f"{name}, {key}", text(item)) for key, item in value.items()]
+        elif isinstance(value, list) and value and isinstance(value[0], Mapping):
+            tables.append((name, value))
+        elif isinstance(value, list) and value and isinstance(value[0], str):
+            flat += [("" if place else name, line) for place, line in enumerate(value)]
+        else:
+            flat.append((name, text(value)))
+    print_table(("quantity", "value"), flat)
+    for name, rows in tables:
+        typer.echo(f"\n{name}")
+        # A list within a row is for --json.
+        keys = [key for key, value in rows[0].items() if not isinstance(value, list)]
+        print_table([_SHORT.get(key, key) for key in keys], [[text(row[key], 4) for key in keys] for row in rows])
+
+
 def print_json(result: Mapping[str, Any]) -> None:
-    """Print one JSON object."""
+    """Print one JSON object on one line."""
     from gumiho_theory.files import dumps_json
 
     typer.echo(dumps_json("result", result))
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table; its last column goes on below itself where it is long."""
+    """Print columns that are as wide as their longest cell; the last one is wrapped."""
     lines = [list(headings), *map(list, rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     before = sum(widths[:-1]) + 2 * (len(widths) - 1)
@@ -70,8 +68,8 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
             typer.echo(" " * before + more)
 
 
-def shown(value: Any, digits: int = 6) -> str:
-    """Return a value as a person reads it."""
+def text(value: Any, digits: int = 6) -> str:
+    """Return a JSON value as a table shows it."""
     if value is None:
         return "none"
     if isinstance(value, bool):
@@ -79,11 +77,5 @@ def shown(value: Any, digits: int = 6) -> str:
     if isinstance(value, float):
         return f"{value:.{digits}g}"
     if isinstance(value, list):
-        return ", ".join(map(shown, value)) or "none"
+        return ", ".join(map(text, value)) or "none"
     return str(value)
-
-
-def announce(line: str) -> None:
-    """Say on standard error what takes long, to a person who watches."""
-    if sys.stderr.isatty():
-        typer.echo(line, err=True)

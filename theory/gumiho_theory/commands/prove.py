@@ -1,12 +1,13 @@
-"""The command `gumiho theorem prove`."""
+"""``gumiho theorem prove``: the theorem proved by machine, for every D and written out at small ones."""
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
 
-from gumiho_theory.commands.printing import Json, announce, print_json, print_table, shown
+from gumiho_theory.commands.printing import Json, print_json, print_table, text
 
 
 def prove(
@@ -21,14 +22,16 @@ def prove(
     """
     from gumiho_theory.theorem.proof.symbolic import prove as prove_theorem
 
-    announce(f"proving the general obligations and every D up to {max_depth}; D = 6 takes up to a minute")
+    if sys.stderr.isatty():
+        about = f"proving the general obligations and every D up to {max_depth}; D = 6 takes up to a minute"
+        typer.echo(about, err=True)
     report = prove_theorem(max_depth)
     result = report.to_json()
     if json:
         print_json(result)
     else:
-        rows = [(one["name"], one["relation"], shown(one["proved"])) for one in result["obligations"]]
+        rows = [(one["name"], one["relation"], text(one["proved"])) for one in result["obligations"]]
         print_table(("obligation", "relation", "proved"), rows)
-        typer.echo(f"\nproved: {shown(result['proved'])} ({len(rows)} obligations)")
+        typer.echo(f"\nproved: {text(result['proved'])} ({len(rows)} obligations)")
     if not result["proved"]:
         raise typer.Exit(1)

@@ -1,4 +1,4 @@
-"""The command `gumiho theorem sample`."""
+"""``gumiho theorem sample``: the theorem tried on random changes of rates."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from gumiho_theory.commands.printing import Json, Seed, print_result
+from gumiho_theory.commands.printing import Json, Seed, show
 
 
 def sample(
@@ -22,5 +22,4 @@ def sample(
     """
     from gumiho_theory.theorem.montecarlo import sample_cases
 
-    result = sample_cases(depth, cases, seed, any_order=any_order).to_json()
-    print_result(result, json)
+    show(sample_cases(depth, cases, seed, any_order=any_order).to_json(), json)

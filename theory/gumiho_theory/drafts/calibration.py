@@ -11,13 +11,11 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from gumiho_theory.errors import InputError
-from gumiho_theory.files import JsonFile, check_schema
+from gumiho_theory.errors import InputError, check_integer, within
+from gumiho_theory.files import JsonFile, Schema
 from gumiho_theory.rates import MAX_DEPTH
 from gumiho_theory.types import FloatArray
 
-SCHEMA = "gumiho.calibration"
-MAJOR = 1
 MAX_BETA = 100.0
 MAX_KNOTS = 10_000
 
@@ -167,6 +165,7 @@ class ScoreCalibration(JsonFile):
         Names the field.
     """
 
+    schema = Schema("gumiho.calibration", 1)
     drafter: str
     fingerprint: str
     maps: tuple[ScoreMap, ...]
@@ -197,8 +196,7 @@ class ScoreCalibration(JsonFile):
         InputError
             For a depth below 1.
         """
-        if isinstance(depth, bool) or not isinstance(depth, int) or depth < 1:
-            raise InputError("depth", repr(depth), "an integer of at least 1")
+        check_integer("depth", depth, 1)
         return self.maps[min(depth, len(self.maps)) - 1]
 
     def check_drafter(self, fingerprint: str) -> None:
@@ -218,25 +216,15 @@ class ScoreCalibration(JsonFile):
             found = f"weights {self.fingerprint[:12]}… ({self.drafter})"
             raise InputError("calibration, drafter", found, f"weights {fingerprint[:12]}…, as the drafter in use has")
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the calibration as JSON values (schema ``gumiho.calibration/1``)."""
+    def _to_values(self) -> dict[str, Any]:
         return {
-            "schema": f"{SCHEMA}/{MAJOR}",
             "drafter": {"name": self.drafter, "fingerprint": self.fingerprint},
             "maps": [{"depth": depth, **one.to_json()} for depth, one in enumerate(self.maps, start=1)],
             "provenance": self.provenance,
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> ScoreCalibration:
-        """Read what `to_json` returned; unknown keys are ignored.
-
-        Raises
-        ------
-        InputError
-            For another schema, a missing key, depths that are not 1, 2, ... in order, or a bad value.
-        """
-        check_schema(data.get("schema"), SCHEMA, MAJOR)
+    def _from_values(cls, data: Mapping[str, Any]) -> ScoreCalibration:
         drafter, maps = data.get("drafter"), data.get("maps")
         if not isinstance(drafter, Mapping):
             raise InputError("drafter", repr(drafter), "an object with name and fingerprint")
@@ -260,8 +248,6 @@ def _map(data: object, depth: int) -> ScoreMap:
     for one in (TemperatureMap, IsotonicMap):
         if data.get("kind") == one.kind:
             values: dict[str, Any] = {f.name: data.get(f.name) for f in fields(one)}
-            try:
+            with within(place):
                 return one(**values)
-            except InputError as error:
-                raise error.within(place) from None
     raise InputError(f"{place}, kind", repr(data.get("kind")), "temperature or isotonic")

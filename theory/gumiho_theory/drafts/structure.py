@@ -6,7 +6,7 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,23 +14,18 @@ from typing import Any, ClassVar
 import numpy.typing as npt
 
 from gumiho_theory.drafts.tree import DraftTree
-from gumiho_theory.errors import InputError
-from gumiho_theory.files import PathLike, check_schema, read_json, write_json
+from gumiho_theory.errors import InputError, check_integer, within
+from gumiho_theory.files import PathLike, Schema, given_fields, read_json, write_json
 from gumiho_theory.rates import MAX_DEPTH
 
-STATIC_SCHEMA = "gumiho.static_tree"
-STATIC_MAJOR = 1
+STATIC_TREE = Schema("gumiho.static_tree", 1)
 # The attention mask over the nodes is square.
 MAX_NODES = 4096
 
 _FORMS = "chain:K, tree:total=64,top_k=14,depth=7,mlp_topk=35, static:FILE or auto"
 
 
-def _check_integer(place: str, value: object, low: int, high: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise InputError(place, repr(value), f"an integer from {low} to {high}")
-
-
+@dataclass(frozen=True)
 class Structure(ABC):
     """A draft structure. `str()` gives its canonical text, which `Structure.parse` reads back."""
 
@@ -41,9 +36,9 @@ class Structure(ABC):
     def depth(self) -> int | None:
         """Deepest draft position; None where the drafter chooses."""
 
-    @abstractmethod
     def to_json(self) -> dict[str, Any]:
         """Return the structure as JSON values, with its ``kind``."""
+        return {"kind": self.kind, **{f.name: getattr(self, f.name) for f in fields(self)}}
 
     def cut(self, room: int) -> Structure:
         """Return the structure limited to `room` draft positions: itself where it is no deeper.
@@ -53,8 +48,7 @@ class Structure(ABC):
         InputError
             For a negative room, or some room for a depth that is yet to be chosen.
         """
-        if isinstance(room, bool) or not isinstance(room, int) or room < 0:
-            raise InputError("room", repr(room), "an integer of at least 0")
+        check_integer("room", room, 0)
         if room == 0:
             return ChainStructure(0)
         if self.depth is None:
@@ -106,10 +100,7 @@ class Structure(ABC):
         kind = data.get("kind")
         for structure in (ChainStructure, DynamicTree, StaticTree, AutoStructure):
             if kind == structure.kind:
-                for f in fields(structure):
-                    if f.name not in data and f.default is MISSING:
-                        raise InputError(f"structure, {f.name}", "no such key", "a value")
-                return structure(**{f.name: data[f.name] for f in fields(structure) if f.name in data})
+                return structure(**given_fields(structure, data, "structure, "))
         raise InputError("structure, kind", repr(kind), "chain, tree, static or auto")
 
 
@@ -121,7 +112,7 @@ class ChainStructure(Structure):
     kind: ClassVar[str] = "chain"
 
     def __post_init__(self) -> None:
-        _check_integer("structure, chain", self.length, 0, MAX_DEPTH)
+        check_integer("structure, chain", self.length, 0, MAX_DEPTH)
 
     @property
     def depth(self) -> int:
@@ -136,10 +127,6 @@ class ChainStructure(Structure):
     def __str__(self) -> str:
         """Return ``chain:K``."""
         return f"chain:{self.length}"
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the structure as JSON values."""
-        return {"kind": self.kind, "length": self.length}
 
 
 @dataclass(frozen=True)
@@ -168,21 +155,17 @@ class DynamicTree(Structure):
     kind: ClassVar[str] = "tree"
 
     def __post_init__(self) -> None:
-        _check_integer("structure, total", self.total, 2, MAX_NODES)
-        _check_integer("structure, top_k", self.top_k, 1, MAX_NODES)
-        _check_integer("structure, depth", self.depth, 1, MAX_DEPTH)
-        _check_integer("structure, mlp_topk", self.mlp_topk, 1, MAX_NODES)
+        check_integer("structure, total", self.total, 2, MAX_NODES)
+        check_integer("structure, top_k", self.top_k, 1, MAX_NODES)
+        check_integer("structure, depth", self.depth, 1, MAX_DEPTH)
+        check_integer("structure, mlp_topk", self.mlp_topk, 1, MAX_NODES)
         if self.pruning is not None:
-            _check_integer("structure, pruning", self.pruning, 1, MAX_NODES)
+            check_integer("structure, pruning", self.pruning, 1, MAX_NODES)
 
     def __str__(self) -> str:
         """Return the text with every setting; pruning only where it is given."""
         pruning = "" if self.pruning is None else f",pruning={self.pruning}"
         return f"tree:total={self.total},top_k={self.top_k},depth={self.depth},mlp_topk={self.mlp_topk}{pruning}"
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the structure as JSON values."""
-        return {"kind": self.kind, **{f.name: getattr(self, f.name) for f in fields(self)}}
 
 
 @dataclass(frozen=True)
@@ -210,7 +193,7 @@ class StaticTree(Structure):
             if not isinstance(path, list | tuple) or not 1 <= len(path) <= MAX_DEPTH:
                 raise InputError(place, repr(path), f"a list of 1 to {MAX_DEPTH} ranks")
             for rank in path:
-                _check_integer(place, rank, 1, 2**31)
+                check_integer(place, rank, 1, 2**31)
         if self.source is not None and not isinstance(self.source, str):
             raise InputError("structure, source", repr(self.source), "a file name or null")
         ordered = sorted((tuple(path) for path in self.paths), key=lambda path: (len(path), path))
@@ -235,8 +218,8 @@ class StaticTree(Structure):
         return "static:" + json.dumps(self.paths, separators=(",", ":"))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the structure as JSON values."""
-        return {"kind": self.kind, "paths": [list(path) for path in self.paths], "source": self.source}
+        """Return the structure as JSON values, with its ``kind``."""
+        return {**super().to_json(), "paths": [list(path) for path in self.paths]}
 
     @classmethod
     def best(cls, rank_rates: npt.ArrayLike, total: int) -> StaticTree:
@@ -254,7 +237,7 @@ class StaticTree(Structure):
         InputError
             For rates that are no such probabilities, or more nodes than D levels of R candidates have.
         """
-        _check_integer("structure, total", total, 2, MAX_NODES)
+        check_integer("structure, total", total, 2, MAX_NODES)
         tree = DraftTree.best_first(rank_rates, total)
         paths: list[tuple[int, ...]] = [()]
         for parent, rank in zip(tree.parents.tolist()[1:], tree.ranks.tolist()[1:], strict=True):
@@ -278,11 +261,9 @@ class StaticTree(Structure):
             Names the file and what is wrong in it.
         """
         data = read_json(path)
-        try:
-            check_schema(data.get("schema"), STATIC_SCHEMA, STATIC_MAJOR)
+        with within(path):
+            STATIC_TREE.check(data.get("schema"))
             return cls(data.get("paths"), source=str(Path(path)))  # type: ignore[arg-type]
-        except InputError as error:
-            raise error.within(path) from None
 
     def write(self, path: PathLike, made_from: Mapping[str, Any] | None = None) -> None:
         """Write a tree file, atomically; InputError when that fails.
@@ -293,7 +274,7 @@ class StaticTree(Structure):
         made_from : mapping, optional
             What the tree was chosen by, kept in the file as JSON; readers of the tree ignore it.
         """
-        content: dict[str, Any] = {"schema": f"{STATIC_SCHEMA}/{STATIC_MAJOR}", "paths": [list(p) for p in self.paths]}
+        content: dict[str, Any] = {"schema": STATIC_TREE.tag, "paths": [list(path) for path in self.paths]}
         write_json(path, content if made_from is None else {**content, "made_from": dict(made_from)})
 
 
@@ -311,10 +292,6 @@ class AutoStructure(Structure):
     def __str__(self) -> str:
         """Return ``auto``."""
         return "auto"
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the structure as JSON values."""
-        return {"kind": self.kind}
 
 
 def _integer(place: str, text: str) -> int:

@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from gumiho_theory.drafts.node_rates import reached, read_node_rates
 from gumiho_theory.errors import InputError
 from gumiho_theory.types import BoolArray, FloatArray, IntArray
 
@@ -222,22 +223,7 @@ class DraftTree:
         InputError
             When a rate lies outside [0, 1] or the children of one node sum to more than 1.
         """
-        rates = np.array(node_rates, dtype=np.float64)
-        if rates.shape != self.parents.shape:
-            raise InputError("node rates", f"shape {rates.shape}", f"{self.n_nodes} rates, one a node")
-        rates[0] = 1.0
-        bad = ~((rates >= 0) & (rates <= 1))
-        if bad.any():
-            node = int(bad.argmax())
-            raise InputError(f"node rates, node {node}", rates[node], "a rate in [0, 1]")
-        sums = np.bincount(self.parents[1:], weights=rates[1:], minlength=self.n_nodes)
-        if (sums > 1 + _SUM_TOLERANCE).any():
-            node = int(sums.argmax())
-            raise InputError(f"node rates, children of node {node}", f"a sum of {sums[node]}", "at most 1")
-        reached = rates
-        for node in range(1, self.n_nodes):
-            reached[node] *= reached[self.parents[node]]
-        return float(reached[1:].sum())
+        return float(reached(self.parents, read_node_rates(self.parents, node_rates))[1:].sum())
 
 
 def _order_of_siblings(parents: IntArray) -> IntArray:

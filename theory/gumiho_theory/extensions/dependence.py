@@ -1,4 +1,4 @@
-r"""The theorem when acceptance depends on something hidden: a difficulty shared by a cycle, or one that moves along it.
+r"""The theorem when acceptance depends on a hidden difficulty: one that a cycle shares, or that moves along it.
 
 A state z_i stands behind each draft position; given the states, position i is accepted with rate p_i(z_i), and
 independently. A mixture has one state for the whole cycle; a chain moves from position to position. What a log shows
@@ -50,7 +50,7 @@ import numpy as np
 
 from gumiho_theory.errors import InputError
 from gumiho_theory.theorem.check import Hypothesis, hypothesis_form
-from gumiho_theory.theorem.exact import expected_exact, to_exact, to_rates
+from gumiho_theory.theorem.exact import dot, expected_exact, to_exact, to_rates
 from gumiho_theory.types import IntArray
 
 Vector = tuple[Fraction, ...]
@@ -127,8 +127,7 @@ class HiddenStates:
         return self._step(self.start) == self.start
 
     def _step(self, mass: Sequence[Fraction]) -> Vector:
-        columns = zip(*self.transition, strict=True)
-        return tuple(sum((m * a for m, a in zip(mass, column, strict=True)), Fraction()) for column in columns)
+        return tuple(dot(mass, column) for column in zip(*self.transition, strict=True))
 
     def _reached(self) -> Table:
         """P(z_i = z, positions before i accepted) at [i - 1][z]."""
@@ -139,10 +138,7 @@ class HiddenStates:
 
     def survival(self) -> Vector:
         """Survival rates m_i = P(L >= i), i = 1..D."""
-        return tuple(
-            sum((m * row[i] for m, row in zip(mass, self.rates, strict=True)), Fraction())
-            for i, mass in enumerate(self._reached())
-        )
+        return tuple(map(dot, self._reached(), zip(*self.rates, strict=True)))
 
     def conditional(self) -> Vector:
         """Pooled conditional rates m_i / m_{i-1}: what a log of these cycles estimates.
@@ -166,8 +162,7 @@ class HiddenStates:
         worth = [[Fraction(1)] * len(self.start)]
         for i in range(self.depth - 1, 0, -1):
             kept = [row[i] * w for row, w in zip(self.rates, worth[0], strict=True)]
-            onward = [sum((a * k for a, k in zip(row, kept, strict=True)), Fraction()) for row in self.transition]
-            worth.insert(0, [1 + o for o in onward])
+            worth.insert(0, [1 + dot(row, kept) for row in self.transition])
         reached = self._reached()
         return tuple(tuple(reached[i][z] * worth[i][z] for i in range(self.depth)) for z in range(len(self.start)))
 
@@ -269,10 +264,6 @@ def check_shift(states: HiddenStates, amounts: Any, early: int) -> ShiftCheck:
     early : int
         d, the number of early positions, 1..D-1.
 
-    Returns
-    -------
-    ShiftCheck
-
     Raises
     ------
     InputError
@@ -285,9 +276,7 @@ def check_shift(states: HiddenStates, amounts: Any, early: int) -> ShiftCheck:
     weights = [states.start]
     for _ in range(states.depth - 1):
         weights.append(states._step(weights[-1]))
-    average = [
-        sum((w * row[i] for w, row in zip(mass, table, strict=True)), Fraction()) for i, mass in enumerate(weights)
-    ]
+    average = list(map(dot, weights, zip(*table, strict=True)))
     conserved = all(_admissible(row, early) for row in table)
     after = [p + d for p, d in zip(pooled, average, strict=True)]
     possible = all(0 <= p <= 1 for p in after)

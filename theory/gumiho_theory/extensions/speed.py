@@ -15,7 +15,9 @@ So where the theorem says that a move from late to early does not lower tau, it 
 provided that the early accuracy is no dearer than the late. If it is dearer, the theorem alone decides nothing and the
 break-even does.
 
-Times are seconds a cycle. Numbers may be Fractions; floats are taken as the binary numbers they are.
+Times are seconds a cycle. Numbers may be Fractions; floats are taken as the binary numbers they are. Functions take
+`rates`, array_like [D], conditional, and `costs` of the same D positions: InputError says which rate is no number in
+[0, 1], or that the costs are those of another number of positions.
 """
 
 from __future__ import annotations
@@ -74,9 +76,7 @@ class PositionCosts:
             object.__setattr__(self, name, to_exact([getattr(self, name)], f"{name} seconds")[0])
             if getattr(self, name) <= 0:
                 raise InputError(f"{name} seconds", float(getattr(self, name)), "above 0")
-        for position, cost in enumerate(self.draft, start=1):
-            if cost < 0:
-                raise InputError(f"draft seconds, position {position}", float(cost), "at least 0")
+        _check_not_negative(self.draft, "draft seconds")
 
     @classmethod
     def from_profile(cls, profile: CostProfile, depth: int, nodes: int) -> PositionCosts:
@@ -108,32 +108,19 @@ class PositionCosts:
 
 
 def speedup(rates: npt.ArrayLike, costs: PositionCosts) -> float:
-    """Speed relative to plain decoding, S = t tau / C (tau: bonus included).
-
-    Parameters
-    ----------
-    rates : array_like [D]
-        Conditional rates.
-    costs : PositionCosts
-        Of the same D positions.
-
-    Raises
-    ------
-    InputError
-        When a rate is not a number in [0, 1], or the costs are those of another number of positions.
-    """
+    """Speed relative to plain decoding, S = t tau / C (tau: bonus included)."""
     return float(tau_of(_fitting(rates, costs))) * float(costs.baseline / costs.cycle)
 
 
 def speed_sensitivity(rates: npt.ArrayLike, costs: PositionCosts) -> FloatArray:
-    """Gradient dS / dp_i = t g_i / C at unchanged costs, [D]; see `speedup`."""
+    """Gradient dS / dp_i = t g_i / C at unchanged costs, [D]."""
     return sensitivity(_fitting(rates, costs)) * float(costs.baseline / costs.cycle)
 
 
 def worth_seconds(rates: npt.ArrayLike, costs: PositionCosts) -> FloatArray:
     """Return w_i = g_i C / tau [D]: the break-even price of accuracy, in seconds a cycle for each unit of rate.
 
-    More accuracy at position i raises the speed iff a unit of it costs less; see `speedup` for the parameters.
+    More accuracy at position i raises the speed iff a unit of it costs less.
     """
     p = _fitting(rates, costs)
     return sensitivity(p) * (float(costs.cycle) / float(tau_of(p)))
@@ -142,9 +129,9 @@ def worth_seconds(rates: npt.ArrayLike, costs: PositionCosts) -> FloatArray:
 def speed_per_second(rates: npt.ArrayLike, costs: PositionCosts, prices: npt.ArrayLike) -> FloatArray:
     """Change of the speedup for each second a cycle spent on accuracy at position i, (S / C) (w_i / kappa_i - 1).
 
-    `rates` (array_like [D]): Conditional rates. `costs`: Of the same D positions. `prices` (array_like [D]): kappa_i,
-    seconds a cycle for each unit of rate, above 0. Returns float array [D]: The largest is where the next small amount
-    of time does most; negative where it slows down. Raises InputError: As `speedup`; for a price that is not above 0.
+    `rates`, `costs`: As for `speedup`. `prices` (array_like [D]): kappa_i, seconds a cycle for each unit of rate, above
+    0. Returns float array [D]: The largest is where the next small amount of time does most; negative where it slows
+    down. Raises InputError: For a price that is not above 0 too.
     """
     kappa = np.array([float(price) for price in to_exact(prices, "prices")])
     if len(kappa) != len(costs.draft):
@@ -159,9 +146,10 @@ def speed_per_second(rates: npt.ArrayLike, costs: PositionCosts, prices: npt.Arr
 def length_break_even(rates: npt.ArrayLike, costs: PositionCosts) -> FloatArray:
     """Seconds that position i may cost, as the last one of the draft, for the speed not to fall by drafting it.
 
-    `rates` (array_like [D]): Conditional rates. `costs`: Of the same D positions; `fixed` is taken to be the same at
-    every length. Returns float array [D]: m_i C_{i-1} / tau_{i-1}, with m_i the survival rate and C, tau those of the
-    draft of i - 1 positions. Raises InputError: As `speedup`.
+    The fixed part of the costs is taken to be the same at every length.
+
+    Returns float array [D]: m_i C_{i-1} / tau_{i-1}, with m_i the survival rate and C, tau those of the draft of i - 1
+    positions.
     """
     survival = np.cumprod(_fitting(rates, costs))
     spent = float(costs.fixed) + np.cumsum([0.0, *map(float, costs.draft)])[:-1]
@@ -226,10 +214,6 @@ def exchange(rates: Any, costs: PositionCosts, source: int, destination: int, am
         kappa_i: seconds a cycle for each unit of rate at position i, at least 0: what accuracy given up saves, and
         accuracy gained costs.
 
-    Returns
-    -------
-    Exchange
-
     Raises
     ------
     InputError
@@ -240,9 +224,7 @@ def exchange(rates: Any, costs: PositionCosts, source: int, destination: int, am
     for name, values in (("rates", p), ("prices", kappa)):
         if len(values) != depth:
             raise InputError(name, f"{len(values)} values", f"{depth}, one a position")
-    for position, price in enumerate(kappa, start=1):
-        if price < 0:
-            raise InputError(f"prices, position {position}", float(price), "at least 0")
+    _check_not_negative(kappa, "prices")
     if source == destination or not all(1 <= position <= depth for position in (source, destination)):
         raise InputError("source, destination", f"{source}, {destination}", f"two positions from 1 to {depth}")
     zeta = to_exact([amount], "amount")[0]
@@ -263,6 +245,12 @@ def exchange(rates: Any, costs: PositionCosts, source: int, destination: int, am
         raise InputError("prices", f"a cycle of {float(after_seconds):g} s after the exchange", "above 0")
     break_even = gain * seconds / (before * zeta)
     return Exchange(source, destination, zeta, before, before + gain, seconds, after_seconds, break_even)
+
+
+def _check_not_negative(values: tuple[Fraction, ...], name: str) -> None:
+    for position, value in enumerate(values, start=1):
+        if value < 0:
+            raise InputError(f"{name}, position {position}", float(value), "at least 0")
 
 
 def _fitting(rates: npt.ArrayLike, costs: PositionCosts) -> FloatArray:

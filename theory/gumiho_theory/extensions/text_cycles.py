@@ -30,10 +30,9 @@ from typing import Any
 import numpy as np
 
 from gumiho_theory.errors import InputError
+from gumiho_theory.extensions.dependence import Table
 from gumiho_theory.theorem.exact import to_rates
 from gumiho_theory.types import IntArray
-
-Table = tuple[tuple[Fraction, ...], ...]
 
 STATEMENTS = {
     "cycles of a text": r"x_{t,i} = x_t \ \Rightarrow\ "

@@ -30,15 +30,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import accumulate
+from operator import mul
 from typing import Any
 
 import numpy as np
 
+from gumiho_theory.drafts.node_rates import read_node_rates
 from gumiho_theory.drafts.tree import DraftTree
 from gumiho_theory.errors import InputError
-from gumiho_theory.extensions.worth import depth_survival, node_rates, read_node_rates
+from gumiho_theory.extensions.worth import depth_survival, node_rates
 from gumiho_theory.theorem.check import Hypothesis, hypothesis_form
-from gumiho_theory.theorem.exact import Change
+from gumiho_theory.theorem.exact import Change, dot
 from gumiho_theory.types import AnyArray
 
 STATEMENTS = {
@@ -57,11 +60,9 @@ STATEMENTS = {
 
 
 def depth_weights(tree: DraftTree, shares: Any) -> AnyArray:
-    """Return c_d, d = 1..D: E[L] = sum_d c_d theta_1 ... theta_d when node v has the rate theta_d s_v.
+    """Return c_d [D], 0 to 1, never rising: E[L] = sum_d c_d theta_1 ... theta_d when node v has the rate theta_d s_v.
 
-    `shares` (array_like [N]): s_v, the part of its head's accuracy that falls to node v; siblings sum to at most 1. The
-    root's is not used. Returns array [D]: Between 0 and 1, never rising. Raises InputError: When the shares are none
-    (they obey the same rules as node rates).
+    The shares s_v [N], what part of its head's accuracy falls to each node, obey the same rules as node rates.
     """
     return depth_survival(tree, shares)
 
@@ -97,14 +98,8 @@ def check_tree(tree: DraftTree, shares: Any, original: Any, improved: Any, early
         D deep.
     shares : array_like [N]
         s_v as in `depth_weights`; a float is taken as the binary number that it is.
-    original, improved : str or iterable [D]
-        theta_d before and after, in any form that `gumiho_theory.theorem.exact.to_exact` reads.
-    early : int
-        d, the number of early depths, 1..D-1.
-
-    Returns
-    -------
-    TreeCheck
+    original, improved, early
+        theta_d before and after, and the number of early depths, for `gumiho_theory.theorem.exact.Change.read`.
 
     Raises
     ------
@@ -114,16 +109,13 @@ def check_tree(tree: DraftTree, shares: Any, original: Any, improved: Any, early
     change = Change.read(original, improved, early)
     if len(change.original) != tree.depth:
         raise InputError("original", f"{len(change.original)} accuracies", f"{tree.depth}, one a depth of the tree")
-    fractions = np.vectorize(Fraction, otypes=[object])(read_node_rates(tree, shares))
+    fractions = np.vectorize(Fraction, otypes=[object])(read_node_rates(tree.parents, shares))
     # Floats may sum to a hair above 1, which exactly is too much: the tolerance was theirs, so it is scaled away.
     sums = np.zeros(tree.n_nodes, dtype=object)
     np.add.at(sums, tree.parents[1:], fractions[1:])
     fractions[1:] = [f / max(1, sums[p]) for f, p in zip(fractions[1:], tree.parents[1:], strict=True)]
     weights = depth_weights(tree, fractions)
-    before, after = (
-        sum((c * m for c, m in zip(weights, np.cumprod(np.array(theta, dtype=object)), strict=True)), Fraction())
-        for theta in (change.original, change.improved)
-    )
+    before, after = (dot(weights, accumulate(theta, mul)) for theta in (change.original, change.improved))
     return TreeCheck(hypothesis_form(change.original, early)[0], before, after)
 
 
@@ -182,29 +174,21 @@ class TreeExample:
         return after - before
 
 
-def _lopsided() -> TreeExample:
-    tree = DraftTree.from_rank_paths([[1], [2], [2, 1], [2, 1, 1], [2, 1, 2], [2, 1, 1, 1]])
-    table = [[Fraction(49, 100), Fraction(1, 2)]] * 4
-    return TreeExample(
-        tree,
-        tuple(node_rates(tree, table)),
-        tuple(move_between_depths(tree, table, source=2, destination=1, amount=Fraction(1, 100))),
-        "one rank's accuracy, moved from depth 2 to depth 1, loses in a tree that is not closed under deletion, "
-        "although the rates are the same at every depth: all that the tree has below depth 1 hangs on rank 2 there",
-    )
+_TREE = DraftTree.from_rank_paths([[1], [2], [2, 1], [2, 1, 1], [2, 1, 2], [2, 1, 1, 1]])
+_TABLE = [[Fraction(49, 100), Fraction(1, 2)]] * 4
+LOPSIDED = TreeExample(
+    _TREE,
+    tuple(node_rates(_TREE, _TABLE)),
+    tuple(move_between_depths(_TREE, _TABLE, source=2, destination=1, amount=Fraction(1, 100))),
+    "one rank's accuracy, moved from depth 2 to depth 1, loses in a tree that is not closed under deletion, "
+    "although the rates are the same at every depth: all that the tree has below depth 1 hangs on rank 2 there",
+)
 
-
-def _crowded() -> TreeExample:
-    tree = DraftTree.from_rank_paths([[1], [1, 1], [1, 1, 1], [1, 1, 2], [1, 1, 3]])
-    third = Fraction(1, 3)
-    return TreeExample(
-        tree,
-        (Fraction(1), Fraction(9, 10), third, third, third, third),
-        (Fraction(1), Fraction(1), third - Fraction(1, 10), third, third, third),
-        "rates descend along every path, and moving 1/10 from a node to its own parent still loses: the node has "
-        "three children that between them are always right, which no node of a descending chain has",
-    )
-
-
-LOPSIDED = _lopsided()
-CROWDED = _crowded()
+_THIRD = Fraction(1, 3)
+CROWDED = TreeExample(
+    DraftTree.from_rank_paths([[1], [1, 1], [1, 1, 1], [1, 1, 2], [1, 1, 3]]),
+    (Fraction(1), Fraction(9, 10), _THIRD, _THIRD, _THIRD, _THIRD),
+    (Fraction(1), Fraction(1), _THIRD - Fraction(1, 10), _THIRD, _THIRD, _THIRD),
+    "rates descend along every path, and moving 1/10 from a node to its own parent still loses: the node has "
+    "three children that between them are always right, which no node of a descending chain has",
+)

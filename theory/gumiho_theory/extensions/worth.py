@@ -1,30 +1,28 @@
 r"""What a node, a rank and a depth of a static draft tree are worth: E[L] of the tree and its derivatives.
 
-A node v other than the root has the conditional rate r_v, P(v is the target's token | its parent is accepted); siblings
-exclude one another. With R_v the product of the rates along the path to v, and W_v = 1 + sum of r_c W_c over the
-children c of v,
+With r_v the conditional rate of node v (see `gumiho_theory.drafts.node_rates`), R_v the product of the rates along the
+path to v, and W_v = 1 + sum of r_c W_c over the children c of v,
 
     E[L] = sum of R_v over all nodes but the root,        dE[L]/dr_v = R_parent(v) W_v.
 
 E[L] counts accepted draft tokens, no bonus. Whether an earlier depth is worth more than a later one depends on what is
 changed; `gumiho_theory.extensions.trees` says when it is, and proves it.
 
-Rates may be floats, or exact: an array that holds a Fraction is computed with as it stands.
+Functions of a tree and `node_rates` take the conditional rate of each of its N nodes, array_like [N], floats or exact;
+the root's is not used. They raise InputError when the rates are no such rates.
 """
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from gumiho_theory.drafts.node_rates import exact_or_float, reached, read_node_rates
 from gumiho_theory.drafts.tree import DraftTree
 from gumiho_theory.errors import InputError
 from gumiho_theory.types import AnyArray, IntArray
-
-_SUM_TOLERANCE = Fraction(1, 10**9)
 
 STATEMENTS = {
     "expected accepted length of a tree": r"\mathbb{E}[L] = \sum_{v} R_v, \quad R_v = \prod_{u \leq v} r_u",
@@ -35,41 +33,6 @@ STATEMENTS = {
     r" = \sum_{v \in (d,k)} R_{\mathrm{parent}(v)} W_v",
 }
 """LaTeX of what is computed here."""
-
-
-def exact_or_float(values: Any, name: str) -> AnyArray:
-    """Return numbers as an object array of Fractions when a Fraction is among them, else as float64."""
-    try:
-        array = np.asarray(values)
-        if any(isinstance(value, Fraction) for value in array.flat):
-            exact: AnyArray = np.vectorize(Fraction, otypes=[object])(array)
-            return exact
-        return np.array(array, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(name, error, "numbers, all of one kind") from None
-
-
-def read_node_rates(tree: DraftTree, values: Any) -> AnyArray:
-    """Return node rates [N] once they are such, the root's set to 1.
-
-    Raises InputError: For another length, a rate outside [0, 1], or children of one node that sum to more than 1
-    (floats: by more than 1e-9).
-    """
-    rates = exact_or_float(values, "node rates")
-    if rates.shape != (tree.n_nodes,):
-        raise InputError("node rates", f"shape {rates.shape}", f"{tree.n_nodes} rates, one a node")
-    rates[0] = Fraction(1) if rates.dtype == object else 1.0
-    sums = [0] * tree.n_nodes
-    for node, (parent, rate) in enumerate(zip(tree.parents.tolist(), rates.tolist(), strict=True)):
-        if not 0 <= rate <= 1:
-            raise InputError(f"node rates, node {node}", rate, "a rate in [0, 1]")
-        if node:
-            sums[parent] += rate
-    limit = 1 if rates.dtype == object else 1 + _SUM_TOLERANCE
-    worst = max(range(tree.n_nodes), key=sums.__getitem__)
-    if sums[worst] > limit:
-        raise InputError(f"node rates, children of node {worst}", f"a sum of {sums[worst]}", "at most 1")
-    return rates
 
 
 def node_rates(tree: DraftTree, rank_rates: Any) -> AnyArray:
@@ -86,67 +49,30 @@ def node_rates(tree: DraftTree, rank_rates: Any) -> AnyArray:
         raise InputError("rank rates", f"shape {table.shape}", f"at least {deepest} depths x {widest} ranks")
     rates = np.ones(tree.n_nodes, dtype=table.dtype)
     rates[1:] = table[tree.depths[1:] - 1, tree.ranks[1:] - 1]
-    return read_node_rates(tree, rates)
-
-
-def _reached(tree: DraftTree, rates: AnyArray) -> AnyArray:
-    """R_v [N]: the probability that a node is accepted; 1 at the root."""
-    reached = rates.copy()
-    for node in range(1, tree.n_nodes):
-        reached[node] *= reached[tree.parents[node]]
-    return reached
+    return read_node_rates(tree.parents, rates)
 
 
 def depth_survival(tree: DraftTree, node_rates: Any) -> AnyArray:
-    """Survival rates P(L >= d), d = 1..D, of a tree; they sum to E[L] (no bonus).
-
-    `node_rates` (array_like [N]): Conditional rate of each node; the root's is not used. Returns array [D]. Raises
-    InputError: When the rates are no node rates (see `read_node_rates`).
-    """
-    reached = _reached(tree, read_node_rates(tree, node_rates))
-    survival = np.zeros(tree.depth, dtype=reached.dtype)
-    np.add.at(survival, tree.depths[1:] - 1, reached[1:])
+    """Survival rates P(L >= d), d = 1..D, [D], of a tree; they sum to E[L] (no bonus)."""
+    probabilities = reached(tree.parents, read_node_rates(tree.parents, node_rates))
+    survival = np.zeros(tree.depth, dtype=probabilities.dtype)
+    np.add.at(survival, tree.depths[1:] - 1, probabilities[1:])
     return survival
 
 
 def node_worth(tree: DraftTree, node_rates: Any) -> AnyArray:
-    """Gradient dE[L]/dr_v by node, computed without dividing: zero rates are allowed.
-
-    Parameters
-    ----------
-    tree : DraftTree
-    node_rates : array_like [N]
-        Conditional rate of each node; the root's is not used.
-
-    Returns
-    -------
-    array [N]
-        0 at the root.
-
-    Raises
-    ------
-    InputError
-        When the rates are no node rates (see `read_node_rates`).
-    """
-    rates = read_node_rates(tree, node_rates)
+    """Gradient dE[L]/dr_v by node, [N], 0 at the root; computed without dividing: zero rates are allowed."""
+    rates = read_node_rates(tree.parents, node_rates)
     below = np.ones_like(rates)
     for node in range(tree.n_nodes - 1, 0, -1):
         below[tree.parents[node]] += rates[node] * below[node]
     worth = np.zeros_like(rates)
-    worth[1:] = _reached(tree, rates)[tree.parents[1:]] * below[1:]
+    worth[1:] = reached(tree.parents, rates)[tree.parents[1:]] * below[1:]
     return worth
 
 
 def rank_worth(tree: DraftTree, node_rates: Any, rank: int = 1) -> AnyArray:
     """Gradient of E[L] in the accuracy of one rank at each depth: the same amount added at all of its nodes there.
-
-    Parameters
-    ----------
-    tree : DraftTree
-    node_rates : array_like [N]
-        Conditional rate of each node; the root's is not used.
-    rank : int
-        1-based rank among the candidates.
 
     Returns
     -------
@@ -156,7 +82,7 @@ def rank_worth(tree: DraftTree, node_rates: Any, rank: int = 1) -> AnyArray:
     Raises
     ------
     InputError
-        When the rates are no node rates, or `rank` is below 1.
+        When the 1-based `rank` is below 1 too.
     """
     if rank < 1:
         raise InputError("rank", rank, "at least 1")
@@ -168,25 +94,10 @@ def rank_worth(tree: DraftTree, node_rates: Any, rank: int = 1) -> AnyArray:
 
 
 def depth_worth(tree: DraftTree, node_rates: Any) -> AnyArray:
-    """Gradient of E[L] in the logarithm of a depth's rates: all of them raised by the same small factor.
+    """Gradient of E[L] in the logarithm of a depth's rates, [D]: all of them raised by the same small factor.
 
     It is sum_{j >= d} P(L >= j), so it never rises with d, whatever the tree and its rates: one per cent of accuracy
     is worth at least as much at an earlier depth as at a later one.
-
-    Parameters
-    ----------
-    tree : DraftTree
-    node_rates : array_like [N]
-        Conditional rate of each node; the root's is not used.
-
-    Returns
-    -------
-    array [D]
-
-    Raises
-    ------
-    InputError
-        When the rates are no node rates (see `read_node_rates`).
     """
     worth: AnyArray = np.cumsum(depth_survival(tree, node_rates)[::-1])[::-1]
     return worth
@@ -195,15 +106,13 @@ def depth_worth(tree: DraftTree, node_rates: Any) -> AnyArray:
 def sample_accepted(
     tree: DraftTree, node_rates: npt.ArrayLike, cycles: int, generator: np.random.Generator
 ) -> IntArray:
-    """Draw accepted lengths L (no bonus) of independent cycles: walk down from the root until no child is right.
+    """Draw accepted lengths L (no bonus) of cycles, int [cycles]: each goes down from the root until no child is right.
 
-    `node_rates` (array_like [N]): Conditional rate of each node; the root's is not used. `cycles`: Number of cycles C.
-    Returns int array [C]. Raises InputError: When the rates are no node rates (see `read_node_rates`), or `cycles` is
-    negative.
+    Raises InputError: When `cycles` is negative too.
     """
     if cycles < 0:
         raise InputError("cycles", cycles, "at least 0")
-    rates = read_node_rates(tree, node_rates).astype(np.float64)
+    rates = read_node_rates(tree.parents, node_rates).astype(np.float64)
     children: list[list[int]] = [[] for _ in range(tree.n_nodes)]
     for node in range(1, tree.n_nodes):
         children[tree.parents[node]].append(node)

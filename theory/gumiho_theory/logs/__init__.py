@@ -4,6 +4,7 @@ from gumiho_theory.logs.columns import EVERY_POSITION_SCHEMA, STOP_REASONS, TRAC
 from gumiho_theory.logs.counts import AcceptanceCounts
 from gumiho_theory.logs.every_position import EveryPositionLog
 from gumiho_theory.logs.ranks import RankRates, rank_rates
+from gumiho_theory.logs.rows import RowLog
 from gumiho_theory.logs.trace import Trace
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "AcceptanceCounts",
     "EveryPositionLog",
     "RankRates",
+    "RowLog",
     "Trace",
     "rank_rates",
 ]

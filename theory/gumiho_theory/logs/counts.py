@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from gumiho_theory.errors import InputError
-from gumiho_theory.files import JsonFile, check_schema
+from gumiho_theory.files import JsonFile, Schema
 from gumiho_theory.rates import MAX_DEPTH
 from gumiho_theory.types import BoolArray, FloatArray, IntArray
 
 SCHEMA = "gumiho.acceptance_counts"
-MAJOR = 1
 _LONGEST_WORD = 40
 _KEYS = ("groups", "cycles", "total_accepted", "complete_cycles", "at_risk", "accepted")
 
@@ -65,6 +64,7 @@ class AcceptanceCounts(JsonFile):
     (Kaplan-Meier), never by dividing by all cycles.
     """
 
+    schema = Schema(SCHEMA, 1)
     groups: tuple[str, ...]
     cycles: IntArray
     total_accepted: IntArray
@@ -202,41 +202,19 @@ class AcceptanceCounts(JsonFile):
             self.clusters,
         )
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the counts as JSON values (schema ``gumiho.acceptance_counts/1``)."""
+    def _to_values(self) -> dict[str, Any]:
         arrays = {name: getattr(self, name) for name in _KEYS[1:]}
-        return {
-            "schema": f"{SCHEMA}/{MAJOR}",
-            "clusters": self.clusters,
-            "groups": list(self.groups),
-            **{name: None if array is None else array.tolist() for name, array in arrays.items()},
-        }
+        lists = {name: None if array is None else array.tolist() for name, array in arrays.items()}
+        return {"clusters": self.clusters, "groups": list(self.groups), **lists}
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> AcceptanceCounts:
-        """Read what `to_json` returned; unknown keys are ignored.
-
-        Raises
-        ------
-        InputError
-            For another schema, missing keys, or counts that contradict one another.
-        """
-        check_schema(data.get("schema"), SCHEMA, MAJOR)
+    def _from_values(cls, data: Mapping[str, Any]) -> AcceptanceCounts:
         for name in _KEYS[:4]:
             if not isinstance(data.get(name), list):
                 raise InputError(f"acceptance counts, {name}", repr(data.get(name)), "a list")
-        groups = data["groups"]
-        positions = {name: data.get(name) for name in _KEYS[4:]}
-        for name, value in positions.items():
+        values: dict[str, Any] = {name: data.get(name) for name in _KEYS}
+        for name in _KEYS[4:]:
             # A list without groups has lost its second axis.
-            if value == [] and groups == []:
-                positions[name] = np.zeros((0, 0), dtype=np.int64)
-        clusters = data.get("clusters", "groups")
-        return cls(
-            tuple(groups),
-            data["cycles"],
-            data["total_accepted"],
-            data["complete_cycles"],
-            **positions,
-            clusters=clusters,
-        )
+            if values[name] == [] and values["groups"] == []:
+                values[name] = np.zeros((0, 0), dtype=np.int64)
+        return cls(**values, clusters=data.get("clusters", "groups"))

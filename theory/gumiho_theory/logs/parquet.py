@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gumiho_theory.errors import InputError
-from gumiho_theory.files import PathLike, check_schema, dumps_json, loads_json, reason, write_atomically
-from gumiho_theory.logs.schema import MAX_ROWS, Column, RowSchema, check_padding, column_shape, null_array
+from gumiho_theory.files import PathLike, dumps_json, loads_json, reason, write_atomically
+from gumiho_theory.logs.schema import MAX_ROWS, Column, RowSchema
 from gumiho_theory.types import AnyArray, BoolArray, IntArray
 
 METADATA_KEY = b"gumiho"
@@ -20,27 +20,24 @@ _MAX_METADATA = 16 * 2**20
 _BATCH_ROWS = 65_536
 
 
-def _is_type(kind: str, found: Any) -> bool:
-    if pa.types.is_null(found):
-        return True
-    if kind == "string":
-        if pa.types.is_dictionary(found):
-            found = found.value_type
-        return bool(pa.types.is_string(found) or pa.types.is_large_string(found))
-    if kind.endswith("_table"):
-        return _is_list(found) and _is_type(kind.replace("_table", "_list"), found.value_type)
-    if kind.endswith(("_list", "_structures")):
-        return _is_list(found) and _is_type(kind.partition("_")[0], found.value_type)
-    return bool(pa.types.is_integer(found) if kind == "int" else pa.types.is_floating(found))
-
-
-def _is_list(found: Any) -> bool:
+def _holds(column: Column, found: Any) -> bool:
+    """Whether an Arrow type can hold the column: its values, or lists (of lists, in a table) of them."""
+    levels = 2 if column.is_table else int(column.per_depth or column.per_structure)
     types = pa.types
-    return bool(types.is_list(found) or types.is_large_list(found) or types.is_fixed_size_list(found))
+    for _ in range(levels):
+        if types.is_null(found):
+            return True
+        if not (types.is_list(found) or types.is_large_list(found) or types.is_fixed_size_list(found)):
+            return False
+        found = found.value_type
+    if column.type == "string" and types.is_dictionary(found):
+        found = found.value_type
+    checks = {"string": (types.is_string, types.is_large_string), "int": (types.is_integer,)}
+    return any(check(found) for check in (types.is_null, *checks.get(column.type, (types.is_floating,))))
 
 
 def read_table(
-    path: PathLike, schema: RowSchema, widths: Callable[[Mapping[str, Any]], tuple[int, int]] | None = None
+    path: PathLike, schema: RowSchema, widths: Callable[[Mapping[str, Any]], tuple[int, int]]
 ) -> tuple[dict[str, AnyArray], dict[str, Any], tuple[str, ...]]:
     """Read the columns of `schema`.
 
@@ -52,12 +49,14 @@ def read_table(
         with open(path, "rb") as source:
             with pq.ParquetFile(source) as file:
                 provenance, texts = _check_header(file, schema)
-                k, structures = (0, 0) if widths is None else widths(provenance)
-                drafted = _read_drafted(file, schema, k, structures)
+                k, structures = widths(provenance)
+                drafted = _read_drafted(file, schema)
+            # Before any other column is decoded: what the rows say of their depths must fit in memory.
+            arrays = schema.nulls(drafted, k, structures)
             source.seek(0)
             # Dictionary reading keeps a text that stands on every row from being copied to every row.
             with pq.ParquetFile(source, read_dictionary=texts, page_checksum_verification=True) as file:
-                arrays, missing = _read_columns(file, schema, drafted, k, structures)
+                missing = _read_columns(file, schema, arrays, drafted, structures)
         return arrays, provenance, missing
     except InputError as error:
         raise error.within(path) from None
@@ -74,7 +73,7 @@ def _check_header(file: Any, schema: RowSchema) -> tuple[dict[str, Any], list[st
     if len(metadata) > _MAX_METADATA:
         raise InputError("file metadata", f"{len(metadata)} bytes", f"at most {_MAX_METADATA} bytes")
     provenance = loads_json("file metadata", metadata)
-    check_schema(provenance.get("schema"), schema.name, schema.major)
+    schema.check(provenance.get("schema"))
     if file.metadata.num_rows > MAX_ROWS:
         raise InputError("rows", file.metadata.num_rows, f"at most {MAX_ROWS}")
     texts = []
@@ -86,9 +85,9 @@ def _check_header(file: Any, schema: RowSchema) -> tuple[dict[str, Any], list[st
                 raise InputError(f"column {column.name}", "no such column", column.description)
             continue
         found = arrow.field(column.name).type
-        if not _is_type(column.kind, found):
+        if not _holds(column, found):
             raise InputError(f"column {column.name}", found, f"{column.kind} values")
-        if column.kind == "string" and not pa.types.is_null(found):
+        if column.type == "string" and not pa.types.is_null(found):
             texts.append(column.name)
     return provenance, texts
 
@@ -103,19 +102,17 @@ def _batches(file: Any, columns: list[str]) -> Iterator[tuple[int, Any]]:
         start += batch.num_rows
 
 
-def _read_drafted(file: Any, schema: RowSchema, k: int, structures: int) -> IntArray:
+def _read_drafted(file: Any, schema: RowSchema) -> IntArray:
     column = schema.column("drafted")
     parts = [_scalars(batch.column(0), column, start) for start, batch in _batches(file, ["drafted"])]
     drafted: IntArray = np.concatenate([np.zeros(0, dtype=np.int64), *parts])
-    check_padding(drafted, max(int(drafted.max(initial=0)) * max(k, 1), structures))
     return drafted
 
 
 def _read_columns(
-    file: Any, schema: RowSchema, drafted: IntArray, k: int, structures: int
-) -> tuple[dict[str, AnyArray], tuple[str, ...]]:
-    width = int(drafted.max(initial=0))
-    arrays = {c.name: null_array(c, column_shape(c, len(drafted), width, k, structures)) for c in schema.columns}
+    file: Any, schema: RowSchema, arrays: dict[str, AnyArray], drafted: IntArray, structures: int
+) -> tuple[str, ...]:
+    """Fill `arrays` from the file; return the columns that it lacks."""
     names = set(file.schema_arrow.names)
     present = [column for column in schema.columns if column.name in names]
     rows = 0
@@ -132,7 +129,7 @@ def _read_columns(
                 arrays[column.name][start:rows] = _scalars(values, column, start)
     if rows != len(drafted):
         raise InputError("columns", "different numbers of rows", f"{len(drafted)} rows in each")
-    return arrays, tuple(column.name for column in schema.columns if column.name not in names)
+    return tuple(column.name for column in schema.columns if column.name not in names)
 
 
 def _valid(array: Any) -> BoolArray:
@@ -144,7 +141,7 @@ def _scalars(array: Any, column: Column, start: int) -> AnyArray:
     if column.required and array.null_count:
         row = start + int((~_valid(array)).argmax())
         raise InputError(f"row {row}, column {column.name}", "null", column.description)
-    if column.kind == "string":
+    if column.type == "string":
         return _texts(array)
     return _numbers(array, column, np.arange(start, start + len(array)))
 
@@ -160,7 +157,7 @@ def _texts(array: Any) -> AnyArray:
 
 def _numbers(array: Any, column: Column, rows: IntArray) -> AnyArray:
     """Return numbers with the column's stand-in for null; `rows` gives the file's row of each."""
-    integer = column.kind.startswith("int")
+    integer = column.type == "int"
     try:
         wide = array.cast(pa.int64() if integer else pa.float64())
     except pa.ArrowInvalid as error:
@@ -168,7 +165,7 @@ def _numbers(array: Any, column: Column, rows: IntArray) -> AnyArray:
     filled = wide.fill_null(column.null if integer else float("nan"))
     values: AnyArray = np.array(filled.to_numpy(zero_copy_only=False))
     # A number in the file must not pass for the null that it stands for in memory.
-    posing = _valid(array) & (values == column.null) if integer and not column.required else None
+    posing = _valid(array) & column.is_null(values) if integer and not column.required else None
     if posing is not None and posing.any():
         row = rows[int(posing.argmax())]
         raise InputError(f"row {row}, column {column.name}", column.null, f"{column.description}, or null")
@@ -185,7 +182,7 @@ def _fill_lists(out: AnyArray, lists: Any, column: Column, wanted: IntArray, sta
     rows, depths = np.nonzero(given[:, None] & (np.arange(out.shape[1]) < wanted[:, None]))
     entries = lists.flatten()
     places: tuple[IntArray, ...] = (rows, depths)
-    if column.kind.endswith("_table") and not pa.types.is_null(entries.type):
+    if column.is_table and not pa.types.is_null(entries.type):
         k = out.shape[2]
         inner = _valid(entries)
         _check_lengths(entries, inner, np.full(len(entries), k), column, start + rows, "top_k")
@@ -227,14 +224,14 @@ def write_table(
 
 
 def _arrow(values: AnyArray, column: Column, drafted: IntArray) -> Any:
-    if column.kind == "string":
+    if column.type == "string":
         return pa.array(values, type=pa.string())
     if not column.per_depth and not column.per_structure:
         return _arrow_numbers(values, column)
     lengths = drafted if column.per_depth else np.full(len(values), values.shape[1])
     inside = np.arange(values.shape[1]) < lengths[:, None]
     flat = _arrow_numbers(values[inside].reshape(-1), column)
-    if column.kind.endswith("_table"):
+    if column.is_table:
         k = values.shape[2]
         starts = np.arange(int(inside.sum()) + 1, dtype=np.int32) * k
         flat = pa.ListArray.from_arrays(pa.array(starts, type=pa.int32()), flat)
@@ -243,6 +240,6 @@ def _arrow(values: AnyArray, column: Column, drafted: IntArray) -> Any:
 
 
 def _arrow_numbers(values: AnyArray, column: Column) -> Any:
-    if column.kind.startswith("float"):
-        return pa.array(values, type=pa.float64(), mask=np.isnan(values))
-    return pa.array(values, type=pa.int64(), mask=None if column.required else values == column.null)
+    if column.type == "float":
+        return pa.array(values, type=pa.float64(), mask=column.is_null(values))
+    return pa.array(values, type=pa.int64(), mask=None if column.required else column.is_null(values))

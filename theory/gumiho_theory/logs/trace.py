@@ -6,128 +6,86 @@ Units: seconds. Token positions are 0-based indices into the sequence; draft pos
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
-from gumiho_theory.errors import InputError
 from gumiho_theory.logs.columns import TRACE_SCHEMA
 from gumiho_theory.logs.counts import AcceptanceCounts
 from gumiho_theory.logs.rows import RowLog
-from gumiho_theory.logs.schema import check_unit_interval, group_codes, reject
-from gumiho_theory.types import BoolArray, FloatArray, IntArray, ObjectArray
+from gumiho_theory.logs.schema import group_codes, reject
+from gumiho_theory.types import BoolArray, FloatArray, IntArray
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Trace(RowLog):
-    """One row a cycle, held by column. C cycles, D = the deepest draft.
+    """One row a cycle, held by column: the columns of `RowLog` (C = N, the cycles) and those below.
 
     Parameters
     ----------
-    prompt_id : object array [C] of str
-    task : object array [C] of str or None
-    turn, cycle, position : int array [C]
-        Turn and cycle from 0; position is the 0-based index of the tree's root in the sequence. In row
-        order the cycles of one (prompt_id, turn) count 0, 1, 2, ... and their positions rise; prompts may
-        interleave.
-    drafted, nodes, accepted, committed : int array [C]
-        Depth of the draft; tokens verified (root included); accepted length L (no bonus, before any cut of
-        the output); tokens added to the output.
+    cycle : int array [C]
+        In row order the cycles of one (prompt_id, turn) count 0, 1, 2, ...
+    nodes, accepted, committed : int array [C]
+        Tokens verified (root included); accepted length L (no bonus, before any cut of the output); tokens added
+        to the output.
     censored_at : int array [C]
         Depth beyond which acceptance is unknown, -1 for null (L known in full). An accepted EOS at depth e
         is written accepted = censored_at = e; a draft shrunk by the end of the context has
         censored_at = drafted.
-    stop_reason : object array [C] of str or None
-        One of eos, stop_string, length, context; only on the last cycle of a (prompt_id, turn).
     draft_seconds, verify_seconds, other_seconds : float array [C]
         nan where not measured.
-    rank : int array [C, D]
-        1-based rank, among the drafter's candidates, of the target's token at each depth along the true
-        continuation. 0 = null: not drafted, never reached, or reached and not among the candidates.
-    q_draft, p_target : float array [C, D]
-        Probabilities of that token under drafter and target; nan = null. Per-depth values stand only where
-        the position was at risk.
     expected_accepted : float array [C]
         Accepted length (no bonus) that the drafter's own scores promised: the sum of a dynamic tree's path
         probabilities, calibrated where provenance says so; nan = null (other structures).
-    provenance : dict
-        JSON values: versions, arguments, models, structure, device, seed. ``schema`` is added.
-    missing : tuple of str
-        Optional columns that the source did not have; they are null throughout.
-
-    Raises
-    ------
-    InputError
-        For inconsistent rows: names the first bad row (counted from 0) and its column.
 
     Notes
     -----
     Position i is at risk in a cycle when accepted >= i - 1, drafted >= i, and censored_at is null or >= i
-    (a discrete survival time with right censoring; see `at_risk`). All arrays are read-only copies.
+    (a discrete survival time with right censoring; see `at_risk`). ``rank``, ``q_draft`` and ``p_target`` are of the
+    target's token along the true continuation and stand only where the position was at risk; a rank of 0 there: the
+    token was not among the candidates. The provenance holds versions, arguments, models, structure, device, seed.
     """
 
-    prompt_id: ObjectArray
-    task: ObjectArray
-    turn: IntArray
+    schema = TRACE_SCHEMA
+    _log = "trace"
+    _row = "cycle"
+
     cycle: IntArray
-    position: IntArray
-    drafted: IntArray
     nodes: IntArray
     accepted: IntArray
     committed: IntArray
     censored_at: IntArray
-    stop_reason: ObjectArray
     draft_seconds: FloatArray
     verify_seconds: FloatArray
     other_seconds: FloatArray
-    rank: IntArray
-    q_draft: FloatArray
-    p_target: FloatArray
     expected_accepted: FloatArray
-    provenance: dict[str, Any] = field(default_factory=dict)
-    missing: tuple[str, ...] = ()
-
-    schema = TRACE_SCHEMA
-    row = "cycle"
-
-    def __post_init__(self) -> None:
-        self._take()
-        self._check_rows()
-        self._check_cycles()
-        self._check_depths()
 
     def _check_rows(self) -> None:
-        self._at_least_0("turn", "position", "accepted", "committed")
+        super()._check_rows()
+        for name in ("accepted", "committed"):
+            reject(getattr(self, name) < 0, name, getattr(self, name), "at least 0")
         reject(self.accepted > self.drafted, "accepted", self.accepted, "at most drafted")
         reject(self.nodes <= self.drafted, "nodes", self.nodes, "at least drafted + 1 (the root counts)")
         reject(self.committed > self.accepted + 1, "committed", self.committed, "at most accepted + 1")
         outside = (self.censored_at < self.accepted) | (self.censored_at > self.drafted)
-        reject(~self.complete & outside, "censored_at", self.censored_at, "null, or from accepted to drafted")
-        self._check_reasons()
+        wanted = "null, or from accepted to drafted"
+        reject(~self.complete & outside, "censored_at", self.censored_at, wanted)
         for name in ("draft_seconds", "verify_seconds", "other_seconds", "expected_accepted"):
             values, unit = getattr(self, name), self.schema.column(name).unit
             good = np.isnan(values) | ((values >= 0) & np.isfinite(values))
             reject(~good, name, values, f"{'seconds' if unit == 's' else unit} of at least 0, or null")
 
-    def _check_cycles(self) -> None:
-        order, same = self._by_turn()
-        starts = np.concatenate([[True], ~same]) if len(order) else np.zeros(0, dtype=bool)
-        first = np.flatnonzero(starts)[np.cumsum(starts) - 1] if len(order) else order
+    def _check_order(self, order: IntArray, same: BoolArray) -> None:
+        index = np.arange(len(order))
+        first = index.copy()
+        first[1:][same] = 0
         bad = np.zeros(len(order), dtype=bool)
-        bad[order] = self.cycle[order] != np.arange(len(order)) - first
+        bad[order] = self.cycle[order] != index - np.maximum.accumulate(first)
         reject(bad, "cycle", self.cycle, "0, 1, 2, ... within a prompt_id and turn")
-        self._check_order(order, same)
+        super()._check_order(order, same)
 
-    def _check_depths(self) -> None:
-        unreached = ~self.at_risk()
-        reject(self.rank < 0, "rank", self.rank, "a rank of at least 1, or null")
-        reject(unreached & (self.rank != 0), "rank", self.rank, "null where the position was not at risk")
-        for name in ("q_draft", "p_target"):
-            values = getattr(self, name)
-            check_unit_interval(values, name)
-            reject(unreached & ~np.isnan(values), name, values, "null where the position was not at risk")
+    def _unknown(self) -> tuple[BoolArray, str]:
+        return ~self.at_risk(), "null where the position was not at risk"
 
     @property
     def n_cycles(self) -> int:
@@ -146,28 +104,6 @@ class Trace(RowLog):
         reached = (self.accepted[:, None] >= i - 1) & (self.drafted[:, None] >= i)
         risk: BoolArray = reached & (self.complete[:, None] | (self.censored_at[:, None] >= i))
         return risk
-
-    def select(self, prompt_ids: Iterable[str]) -> Trace:
-        """Return the cycles of some prompts, in the trace's own order.
-
-        Raises
-        ------
-        InputError
-            When a prompt does not occur in the trace.
-        """
-        wanted = set(prompt_ids)
-        unknown = wanted - set(self.prompts)
-        if unknown:
-            raise InputError("prompt_ids", repr(min(unknown)), "prompts of the trace")
-        keep = np.array([prompt in wanted for prompt in self.prompt_id], dtype=bool)
-        width = int(self.drafted[keep].max(initial=0))
-        arrays = {
-            column.name: getattr(self, column.name)[keep][:, :width]
-            if column.per_depth
-            else getattr(self, column.name)[keep]
-            for column in TRACE_SCHEMA.columns
-        }
-        return Trace(**arrays, provenance=self.provenance, missing=self.missing)
 
     def counts_by_prompt(self) -> AcceptanceCounts:
         """Sum the trace by prompt (groups in order of appearance): the clusters that intervals resample."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gumiho_theory.rates import gradient_terms
 from gumiho_theory.types import FloatArray
 
 STEP = 0.01
@@ -40,33 +41,19 @@ class BestMove:
 
     def to_json(self) -> dict[str, Any]:
         """Return the move as JSON values."""
-        return {
-            "source": self.source,
-            "destination": self.destination,
-            "amount": self.amount,
-            "gain": self.gain,
-            "probability": self.probability,
-        }
-
-
-def gradient_terms(rates: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """P_{i-1}, W_i and their product dE[L]/dp_i, [B, D]; a position never reached counts as 0, which ends the sums."""
-    p = np.nan_to_num(rates)
-    before = np.cumprod(np.concatenate([np.ones((len(p), 1)), p], axis=1), axis=1)[:, :-1]
-    after = np.ones_like(p)
-    for k in range(p.shape[1] - 2, -1, -1):
-        after[:, k] = 1.0 + p[:, k + 1] * after[:, k + 1]
-    return before, after, before * after
+        return dict(vars(self))
 
 
 def exchange_gains(rates: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Amounts and gains [B, D, D] of moving `STEP`, or what there is room for, from position b to a at [:, b, a].
 
     E[L] is linear in each rate, so a move of z gains z (g_a - g_b) - z^2 h exactly, with g the gradient and h its mixed
-    second derivative, P_{a-1} p_{a+1} ... p_{b-1} W_b for a < b.
+    second derivative, P_{a-1} p_{a+1} ... p_{b-1} W_b for a < b. A position never reached (nan) counts as 0, which ends
+    the sums.
     """
     p = np.nan_to_num(rates)
-    before, after, gradient = gradient_terms(rates)
+    before, after = gradient_terms(p)
+    gradient = before * after
     mixed = np.zeros((*p.shape, p.shape[1]))
     for a in range(p.shape[1] - 1):
         between = np.cumprod(np.concatenate([before[:, a : a + 1], p[:, a + 1 : -1]], axis=1), axis=1)

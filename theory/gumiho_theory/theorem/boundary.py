@@ -1,16 +1,13 @@
 r"""Where the theorem ends: counterexamples among rates in any order, and the moves that do harm.
 
-Notation: P_k = p_1 ... p_k, W_k = 1 + p_{k+1} + p_{k+1} p_{k+2} + ... up to D. Moving the amount z from position b to
-an earlier position a changes E[L] by z (B + C (p_b - p_a - z)), where neither
-
-    B = P_{a-1} sum_{j=a}^{b-1} prod_{i=a+1}^{j} p_i    nor    C = P_{a-1} W_b prod_{i=a+1}^{b-1} p_i
-
-depends on p_a or p_b. So with the threshold T = B / C, a move does harm iff p_a + z - p_b > T. It follows that
+Moving the amount z from position b to an earlier position a changes E[L] by z (B + C (p_b - p_a - z)), where neither B
+nor C depends on p_a or p_b (they are written out in `gumiho_theory.theorem.certificate`). So with the threshold
+T = B / C, a move does harm iff p_a + z - p_b > T. It follows that
 
 - every move from b to a does harm iff p_a - p_b >= T;
 - some move does, and then the largest, z = min(1 - p_a, p_b), iff p_a > T and p_b < 1 - T
 
-(where there is something to move, and room for it). How much can be lost is said in `largest_loss`.
+(where there is something to move, and room for it). How much can be lost is said in `losses`.
 """
 
 from __future__ import annotations
@@ -23,9 +20,10 @@ import numpy as np
 import numpy.typing as npt
 
 from gumiho_theory.errors import InputError
-from gumiho_theory.rates import MAX_DEPTH, conditional_to_survival
+from gumiho_theory.rates import MAX_DEPTH, conditional_to_survival, gradient_terms
 from gumiho_theory.theorem.cases import Case, Cases, generator, random_rates
-from gumiho_theory.theorem.exact import expected_exact, product, to_rates
+from gumiho_theory.theorem.certificate import move_terms
+from gumiho_theory.theorem.exact import to_rates
 from gumiho_theory.types import FloatArray
 
 # Two decimals make counterexamples readable.
@@ -100,23 +98,12 @@ def move_effect(rates: Any, source: int, destination: int) -> MoveEffect:
     source, destination : int
         Positions b and a, 1-based, a < b.
 
-    Returns
-    -------
-    MoveEffect
-
     Raises
     ------
     InputError
         When the rates are no rates, or the positions do not fit them.
     """
-    p = to_rates(rates, "rates")
-    a, b = destination, source
-    if not 1 <= a < b <= len(p):
-        raise InputError("source, destination", f"{b}, {a}", f"1 <= destination < source <= {len(p)}")
-    before, between, after = product(p[: a - 1]), p[a : b - 1], p[b:]
-    direct = before * (1 + expected_exact(between))
-    indirect = before * product(between) * (1 + expected_exact(after))
-    return MoveEffect(b, a, direct, indirect)
+    return MoveEffect(source, destination, *move_terms(to_rates(rates, "rates"), source, destination))
 
 
 def first_order_criterion(rates: npt.ArrayLike) -> FloatArray:
@@ -125,12 +112,11 @@ def first_order_criterion(rates: npt.ArrayLike) -> FloatArray:
     So a small move from k+1 to k gains where it is below 1 and loses where it is above. (Where an earlier rate is
     0, both derivatives are 0 and nothing matters.)
 
-    `rates` (array_like [..., D]): Conditional rates. Returns float array [..., D - 1]. Raises InputError: When a rate
-    is not a number in [0, 1]; names its position, from 1.
+    Conditional rates [..., D] give a float array [..., D - 1]; what is no rate is refused as in `gumiho_theory.rates`.
     """
     conditional_to_survival(rates)  # refuses what is no rate
     p = np.asarray(rates, dtype=np.float64)
-    criterion: FloatArray = (p[..., :-1] - p[..., 1:]) * _worth(p)[..., 1:]
+    criterion: FloatArray = (p[..., :-1] - p[..., 1:]) * gradient_terms(p)[1][..., 1:]
     return criterion
 
 
@@ -169,9 +155,9 @@ def counterexample(depth: int, seed: int) -> Counterexample | None:
         # The draw may bring (3/4, 1/4, 1, ..., 1), which loses: the loop ends with probability 1. Often it runs once.
         original = random_rates(depth, _NUMBERS // depth, rng, _GRID)
         p = original / _GRID
-        before = np.cumprod(np.hstack([np.ones((len(p), 1)), p]), axis=1)[:, :-2]
+        before, worth = gradient_terms(p)
         moved = np.minimum(1 - p[:, :-1], p[:, 1:])
-        change = before * moved * (1 + _worth(p)[:, 1:] * (p[:, 1:] - p[:, :-1] - moved))
+        change = before[:, :-1] * moved * (1 + worth[:, 1:] * (p[:, 1:] - p[:, :-1] - moved))
         row, k = (int(i) for i in np.unravel_index(np.argmin(change), change.shape))
         improved = original[row].copy()
         amount = min(_GRID - improved[k], improved[k + 1])
@@ -179,11 +165,3 @@ def counterexample(depth: int, seed: int) -> Counterexample | None:
         case = Cases(original[row : row + 1], improved[None], np.array([k + 1]), _GRID).case(0)
         if case.gain < 0:
             return Counterexample(case.original, case.improved, case.early, case.gain)
-
-
-def _worth(p: FloatArray) -> FloatArray:
-    """W_k for k = 1..D [..., D]: 1 + the expected accepted length behind position k."""
-    worth: FloatArray = np.ones_like(p)
-    for k in range(p.shape[-1] - 2, -1, -1):
-        worth[..., k] += p[..., k + 1] * worth[..., k + 1]
-    return worth

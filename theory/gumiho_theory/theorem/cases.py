@@ -104,23 +104,18 @@ class Cases:
 
 
 def rounding(depth: int) -> float:
-    """Bound the error of a gain taken in float64.
+    """Bound what a gain of E[L] of D positions, taken in float64, may be wrong by.
 
     A product of k rounded rates is off by at most 2k - 1 units of 2^-53, to first order; those of one E[L] make D^2,
     and its sums no more than that again. So two sides make 4 D^2, and twice that leaves room for higher orders.
-
-    `depth`: Number of draft positions D. Returns what a gain of E[L] may be wrong by.
     """
     return 8 * depth**2 * 2.0**-53
 
 
 def random_rates(depth: int, cases: int, rng: np.random.Generator, grid: int = GRID) -> IntArray:
-    """Draw rates in any order, of five kinds in equal shares.
+    """Draw rates in any order, int [cases, depth] in units of 1 / grid, of five kinds in equal shares.
 
     The kinds: uniform, near 0 or 1, high, on quarters (ties, zeros and ones), and all equal.
-
-    `depth`, `cases`, `rng`, `grid`: As for `random_cases`. Returns int array [cases, depth]: Rates in units of 1 /
-    grid.
     """
     u = rng.random((cases, depth))
     kinds = [u, np.sin(np.pi / 2 * u) ** 2, 1 - u**3, np.floor(5 * u) / 4, np.broadcast_to(u[:, :1], u.shape)]
@@ -147,10 +142,6 @@ def random_cases(depth: int, cases: int, rng: np.random.Generator, any_order: bo
         one (late block descending and nowhere above the early block, which is in any order). True: any rates.
     grid
         Rates are multiples of 1 / grid.
-
-    Returns
-    -------
-    Cases
 
     Raises
     ------

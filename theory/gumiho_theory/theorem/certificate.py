@@ -1,4 +1,4 @@
-"""Certificates: a change of rates as single moves from late to early, each with its exact gain, and their verifier.
+"""Certificates: a change of rates as moves from late to early, each with its exact gain; and their verifier.
 
 Moving zeta from position b to a < b changes E[L] by zeta * (B + C * (p_b - p_a - zeta)), where, with
 P_k = p_1 ... p_k and W_k = 1 + p_{k+1} + p_{k+1} p_{k+2} + ...,
@@ -6,7 +6,8 @@ P_k = p_1 ... p_k and W_k = 1 + p_{k+1} + p_{k+1} p_{k+2} + ...,
     B = P_{a-1} * (1 + p_{a+1} + ... + p_{a+1} ... p_{b-1}),    C = P_{a-1} * p_{a+1} ... p_{b-1} * W_b.
 
 So one move helps exactly when C * (p_a + zeta - p_b) <= B, whatever the order of the rates. E[L] counts accepted
-draft tokens, no bonus.
+draft tokens, no bonus. Functions of `original`, `improved` and `early` take what
+`gumiho_theory.theorem.exact.Change.read` takes, and raise what it raises.
 """
 
 from __future__ import annotations
@@ -111,13 +112,9 @@ def moves(original: Any, improved: Any, early: int) -> Certificate:
     """Decompose an admissible change into moves from late to early.
 
     Each late position, from D down to early + 1, gives what it loses to the early positions that still lack
-    something, from `early` down to 1. Under the theorem's hypothesis no such move loses; without it the moves that
-    do are there to be seen.
-
-    `original`, `improved` (str or iterable [D]): Conditional rates in any form that
-    `gumiho_theory.theorem.exact.to_exact` reads. `early`: d, 1..D-1. Returns at most D - 1 moves; their gains sum to
-    E_improved[L] - E_original[L] exactly when the residual is 0. Raises InputError: When the change is not admissible
-    (see `gumiho_theory.theorem.exact.Change.read`).
+    something, from `early` down to 1: at most D - 1 moves, whose gains sum to E_improved[L] - E_original[L] exactly
+    when the residual is 0. Under the theorem's hypothesis no such move loses; without it the moves that do are there to
+    be seen.
     """
     return decompose(Change.read(original, improved, early))
 
@@ -148,11 +145,10 @@ def verify_certificate(original: Any, improved: Any, early: int, certificate: Ce
 def certificate_faults(original: Any, improved: Any, early: int, certificate: Certificate) -> tuple[str, ...]:
     """Check a certificate by carrying out its moves and summing products, without the formula of a move.
 
-    `original`, `improved` (str or iterable [D]): The change it is said to certify. `early`: d, 1..D-1. Returns tuple of
-    str: What is wrong, none when the certificate is right: every move goes from a late position to an early one and
-    leaves all rates in [0, 1]; its gain is the difference of E[L] = sum_i p_1 ... p_i after and before it; the last
-    move arrives at the improved rates, or, where float rounding left a residual, at rates that differ from them by it
-    in total. The gains then sum to the change of E[L]. Raises InputError: When the change itself is not admissible.
+    Returns tuple of str: What is wrong, none when the certificate is right: every move goes from a late position to an
+    early one and leaves all rates in [0, 1]; its gain is the difference of E[L] = sum_i p_1 ... p_i after and before
+    it; the last move arrives at the improved rates, or, where float rounding left a residual, at rates that differ from
+    them by it in total. The gains then sum to the change of E[L].
     """
     change = Change.read(original, improved, early)
     rates = list(change.original)

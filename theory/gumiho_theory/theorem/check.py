@@ -102,11 +102,10 @@ class TheoremCheck:
 def hypothesis_form(original: Any, early: int) -> tuple[Hypothesis | None, tuple[str, ...]]:
     """Return the form of the hypothesis that rates satisfy, and what breaks it.
 
-    `original` (str or iterable [D]): Conditional rates in any form that `gumiho_theory.theorem.exact.to_exact` reads.
-    `early`: d, the number of early positions, 1..D-1. Returns form, {"descending", "dominated"} or None: The stronger
-    form that holds. Returns violations, tuple of str: Every early rate below a later one, with the largest such, and
-    every rise among the later ones: empty unless form is None. Raises InputError: When the rates are no rates, or
-    `early` is outside 1..D-1.
+    `original`, `early`: As for `check_theorem`. Returns form, {"descending", "dominated"} or None: The stronger form
+    that holds. Returns violations, tuple of str: Every early rate below a later one, with the largest such, and every
+    rise among the later ones: empty unless form is None. Raises InputError: When the rates are no rates, or `early` is
+    outside 1..D-1.
     """
     rates = to_rates(original, "original")
     return _hypothesis(rates, check_early(early, len(rates)))
@@ -143,10 +142,6 @@ def check_theorem(original: Any, improved: Any, early: int) -> TheoremCheck:
         (taken as the binary number that it is), numpy, or one comma-separated text.
     early : int
         d, the number of early positions, 1..D-1: their rates rise or stay, the later ones fall or stay.
-
-    Returns
-    -------
-    TheoremCheck
 
     Raises
     ------

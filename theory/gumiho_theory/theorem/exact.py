@@ -1,4 +1,4 @@
-"""Exact rational arithmetic: numbers in, the closed form of E[L], and the change of rates the theorem speaks of."""
+"""Exact rational arithmetic: numbers as typed, the closed form of E[L], and the change the theorem is about."""
 
 from __future__ import annotations
 
@@ -86,11 +86,13 @@ def product(rates: Sequence[Fraction]) -> Fraction:
     return Fraction(math.prod(rate.numerator for rate in rates), math.prod(rate.denominator for rate in rates))
 
 
-def expected_exact(rates: Sequence[Fraction]) -> Fraction:
-    """Return E[L] = sum_i p_1 ... p_i exactly; no bonus token.
+def dot(left: Iterable[Fraction], right: Iterable[Fraction]) -> Fraction:
+    """Return the sum of the products of two rows of equal length."""
+    return sum((x * y for x, y in zip(left, right, strict=True)), Fraction())
 
-    `rates` (sequence of Fraction [D]): Conditional rates; none gives 0.
-    """
+
+def expected_exact(rates: Sequence[Fraction]) -> Fraction:
+    """Return E[L] = sum_i p_1 ... p_i of conditional rates [D] exactly, 0 for none; no bonus token."""
     # p_1 (1 + p_2 (1 + ...)) over one denominator: a single reduction at the end, where D of them would take long.
     above, below = 0, 1
     for rate in reversed(rates):

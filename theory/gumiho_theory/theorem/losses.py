@@ -46,8 +46,7 @@ from fractions import Fraction
 from typing import Any
 
 from gumiho_theory.errors import InputError
-from gumiho_theory.rates import MAX_DEPTH
-from gumiho_theory.theorem.cases import Case
+from gumiho_theory.theorem.cases import Case, check_depth
 from gumiho_theory.theorem.exact import expected_exact
 
 # Fixed point: rates are multiples of 2^-64. The pair is rounded to six decimals, so that it can be typed in again.
@@ -107,11 +106,8 @@ class LargestLoss:
 
 
 def one_early_loss(depth: int) -> Fraction:
-    """Return the largest loss with one early position, (D-2)^2 / (4 (D-1)): L(D) itself for D <= 14.
-
-    `depth`: Number of draft positions D, 2..512.
-    """
-    _check_depth(depth)
+    """Return the largest loss of D positions, 2..512, one of them early, (D-2)^2 / (4 (D-1)): L(D) for D <= 14."""
+    check_depth(depth)
     return Fraction((depth - 2) ** 2, 4 * (depth - 1))
 
 
@@ -133,24 +129,11 @@ def losing_case(early_rates: tuple[Fraction, ...], depth: int) -> Case:
 
 
 def largest_loss(depth: int) -> LargestLoss:
-    """Find the largest possible loss for D positions, with proof.
+    """Find the largest possible loss for D positions, 2..512, with proof.
 
-    Parameters
-    ----------
-    depth
-        Number of draft positions D, 2..512.
-
-    Returns
-    -------
-    LargestLoss
-        Exact where one early position loses most (D <= 14), otherwise within 1e-9.
-
-    Raises
-    ------
-    InputError
-        When `depth` is out of range.
+    It is exact where one early position loses most (D <= 14), otherwise within 1e-9. InputError for another depth.
     """
-    _check_depth(depth)
+    check_depth(depth)
     best = losing_case((Fraction(depth, 2 * (depth - 1)),), depth)
     cells: list[tuple[int, int, int, int]] = []
     for early in range(2, depth):
@@ -171,11 +154,6 @@ def largest_loss(depth: int) -> LargestLoss:
         _push(cells, depth, early, middle, high)
     proved = -best.gain if best.early == 1 else -best.gain + _TOLERANCE
     return LargestLoss(depth, best, proved)
-
-
-def _check_depth(depth: int) -> None:
-    if not 2 <= depth <= MAX_DEPTH:
-        raise InputError("depth", depth, f"2..{MAX_DEPTH} draft positions")
 
 
 def _stationary(depth: int, early: int, last: float) -> tuple[Fraction, ...] | None:

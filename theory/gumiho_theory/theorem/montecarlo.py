@@ -46,15 +46,7 @@ class SampleReport:
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as one plain object."""
-        return {
-            "depth": self.depth,
-            "cases": self.cases,
-            "seed": self.seed,
-            "any_order": self.any_order,
-            "violations": self.violations,
-            "suspects": self.suspects,
-            "worst": None if self.worst is None else self.worst.to_json(),
-        }
+        return {**vars(self), "worst": None if self.worst is None else self.worst.to_json()}
 
 
 @dataclass(frozen=True)
@@ -102,10 +94,6 @@ def sample_cases(depth: int, cases: int, seed: int, any_order: bool = False) -> 
     any_order
         Draw rates in any order, outside the hypothesis, where losses exist from D = 3 on.
 
-    Returns
-    -------
-    SampleReport
-
     Raises
     ------
     InputError
@@ -146,10 +134,6 @@ def sample_cycles(rates: npt.ArrayLike, cycles: int, seed: int, confidence: floa
         Seed of the draw, not negative.
     confidence
         Probability, in (0, 1), that the bounds hold.
-
-    Returns
-    -------
-    SampledMean
 
     Raises
     ------

@@ -7,15 +7,18 @@ longer, so that pooled rates rise even where the rates fall in every context (`g
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from gumiho_theory.errors import InputError
+from gumiho_theory.files import PathLike
 from gumiho_theory.logs.counts import AcceptanceCounts
 from gumiho_theory.logs.trace import Trace
-from gumiho_theory.theorem.best_move import BestMove, best_move, gradient_terms
+from gumiho_theory.rates import gradient_terms, sensitivity
+from gumiho_theory.theorem.best_move import BestMove, best_move
 from gumiho_theory.theorem.check import Hypothesis, hypothesis_form
 from gumiho_theory.types import BoolArray, FloatArray, IntArray
 
@@ -150,13 +153,14 @@ class Verdict:
         }
 
 
-def verdict(log: Trace | AcceptanceCounts, seed: int = 0, resamples: int = 2000) -> Verdict:
+def verdict(log: Trace | AcceptanceCounts | PathLike, seed: int = 0, resamples: int = 2000) -> Verdict:
     """Judge the theorem's hypothesis by the rates of a log.
 
     Parameters
     ----------
-    log : Trace or AcceptanceCounts
-        Cycles, or counts by group with positions; a trace is summed by prompt.
+    log : Trace, AcceptanceCounts or path-like
+        Cycles, or counts by group with positions, or a file of either (counts end in .json); a trace is summed by
+        prompt.
     seed : int
         Of the generator that resamples groups.
     resamples : int
@@ -172,13 +176,15 @@ def verdict(log: Trace | AcceptanceCounts, seed: int = 0, resamples: int = 2000)
     Raises
     ------
     InputError
-        When the log has no counts by position, no cycle that tried the first one, or only one position; for a negative
-        seed or no resamples.
+        When the file cannot be used; when the log has no counts by position, no cycle that tried the first one, or only
+        one position; for a negative seed or no resamples.
     """
     if seed < 0:
         raise InputError("seed", seed, "at least 0")
     if resamples < 1:
         raise InputError("resamples", resamples, "at least 1")
+    if isinstance(log, str | os.PathLike):
+        log = AcceptanceCounts.read(log) if os.fspath(log).lower().endswith(".json") else Trace.read(log)
     counts = log.counts_by_prompt() if isinstance(log, Trace) else log
     if counts.at_risk is None or counts.accepted is None:
         raise InputError("log", "no counts by position", "at_risk and accepted by position")
@@ -196,7 +202,9 @@ def verdict(log: Trace | AcceptanceCounts, seed: int = 0, resamples: int = 2000)
         return float(holds.mean()) if len(holds) else None
 
     falls = _falls(drawn)
-    gradient, drawn_gradient = gradient_terms(rates[None])[2][0], gradient_terms(drawn)[2]
+    gradient = sensitivity(rates)
+    # A position never reached counts as 0, which ends the sums.
+    drawn_gradient = np.multiply(*gradient_terms(np.nan_to_num(drawn)))
     more = _at_least(drawn_gradient[:, :-1], drawn_gradient[:, 1:], drawn)
     by_early = []
     for early in range(1, depth):

@@ -52,16 +52,7 @@ class Obligation:
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON-ready dict."""
-        return {
-            "name": self.name,
-            "statement": self.statement,
-            "role": self.role,
-            "srepr": self.srepr,
-            "relation": self.relation,
-            "domain": list(self.domain),
-            "proved": self.proved,
-            "witness": self.witness,
-        }
+        return {**vars(self), "domain": list(self.domain)}
 
 
 @dataclass(frozen=True)
@@ -92,10 +83,7 @@ class ProofReport:
 
 
 def discharge(claim: Claim) -> Obligation:
-    """Try to prove one claim.
-
-    Returns not proved when no witness is found, or the one given does not pass the check.
-    """
+    """Try to prove one claim: it is not when no witness is found, or the one given does not pass the check."""
     import sympy
 
     facts = [condition.lhs for condition in claim.domain]
@@ -125,11 +113,7 @@ def discharge(claim: Claim) -> Obligation:
 
 
 def obligations(max_depth: int) -> Iterator[Obligation]:
-    """Discharge the claims one by one, so that a caller can show how far the proof has come.
-
-    `max_depth`: Deepest D at which the theorem is verified in full, besides the proof for every D. Raises InputError:
-    When max_depth is not a whole number of at least 1.
-    """
+    """Discharge the claims of `prove` one by one, so that a caller can show how far the proof has come."""
     if isinstance(max_depth, bool) or not isinstance(max_depth, int) or max_depth < 1:
         raise InputError("max depth", max_depth, "a whole number, at least 1")
     return _discharged(max_depth)
@@ -148,10 +132,6 @@ def prove(max_depth: int = 6) -> ProofReport:
     ----------
     max_depth : int
         At least 1. D = 1 has no early and late positions, so 1 leaves the proof for every D alone.
-
-    Returns
-    -------
-    ProofReport
 
     Raises
     ------
