@@ -40,8 +40,8 @@ from gumiho_decoder.embedded import PROMPTS
 from gumiho_decoder.logging.recorder import environment
 from gumiho_decoder.loop import generate, plain
 from gumiho_decoder.measuring.lossless import compare
+from gumiho_decoder.measuring.profile.pairs import NODES, measure
 from gumiho_decoder.measuring.profile.parts import CycleParts, interleaved
-from gumiho_decoder.measuring.profile.profiles import NODES, measure
 from gumiho_decoder.measuring.profile.shapes import METHODS, random_drafter, random_target
 from gumiho_decoder.measuring.prompts import read_prompts
 from gumiho_decoder.target import Target, load_target

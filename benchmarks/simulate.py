@@ -40,7 +40,7 @@ from gumiho_simulator.allocating.logged import resample_weights
 from gumiho_simulator.costs.accelerators import accelerator
 from gumiho_simulator.costs.roofline import Setting, roofline_profile
 from gumiho_simulator.costs.shapes import model_shape
-from gumiho_simulator.replaying.replayed import replay_cycles
+from gumiho_simulator.replaying.cycles import replay_cycles
 from gumiho_theory import AcceptanceCounts, ChainStructure, EveryPositionLog, StaticTree, length_pmf
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))

@@ -31,7 +31,7 @@ from gumiho_decoder.logging.recorder import provenance
 from gumiho_decoder.loop import plain
 from gumiho_decoder.measuring.decode import decode as decode_prompts
 from gumiho_decoder.measuring.lossless import compare
-from gumiho_decoder.measuring.profile.profiles import REPEATS, measure_together
+from gumiho_decoder.measuring.profile.pairs import REPEATS, measure_together
 from gumiho_decoder.measuring.prompts import Prompt, read_prompts, spread
 from gumiho_decoder.measuring.runs import RunConfig, place_seed
 from gumiho_decoder.target import Target, load_target

@@ -11,7 +11,8 @@ PACKAGES = ("theory/gumiho_theory", "simulator/gumiho_simulator", "decoder/gumih
 HEAD = """# Files
 
 The house, made by `python docs/files.py` from the first line of every module. A folder is a room; its line says
-what the room is for. Data flows one way: simulator and decoder know the theory, not each other.
+what the room is for. Data flows one way: simulator and decoder know the theory, not each
+other; only the decoder's commands, which assemble `gumiho`, show what both find.
 
 """
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from gumiho_simulator.replaying.replayed import _subtrees
+from gumiho_simulator.replaying.cycles import _subtrees
 from gumiho_theory import ChainStructure, EveryPositionLog, StaticTree
 from gumiho_theory.logs.schema import group_codes
 

@@ -1,4 +1,4 @@
-"""What is asked of one output."""
+"""What is asked of one output: structure, temperature, candidates, acceptance, stops."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Result:
     loss : float
         Mean training loss of the last steps, up to 50.
     heldout_accuracy : list of float or None
-        Per draft position; see `train_methods.heldout_accuracy`.
+        Per draft position; see `methods.heldout_accuracy`.
     seconds : float
         Trained in all, over every session.
     """

@@ -1,4 +1,4 @@
-"""The training loop both models share: schedule, checkpoints, resume, progress. What is learnt is the caller's."""
+"""The training loop of the embedded target, and the optimizers of every training: what is learnt is the caller's."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from gumiho_simulator.acceptance.model import AcceptanceModel, FloatArray
 from gumiho_simulator.acceptance.observed.counts import binomial_log_likelihood, positions
-from gumiho_simulator.acceptance.observed.observations import Observations
+from gumiho_simulator.acceptance.observed.evidence import Observations
 
 
 class GeometricModel(AcceptanceModel):

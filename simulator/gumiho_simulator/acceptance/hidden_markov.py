@@ -13,7 +13,7 @@ from gumiho_simulator.acceptance.chain.links import anchored
 from gumiho_simulator.acceptance.chain.tokens import FREE_DEPTHS, TokenChain
 from gumiho_simulator.acceptance.model import AcceptanceModel, FloatArray
 from gumiho_simulator.acceptance.observed.counts import KaplanMeier
-from gumiho_simulator.acceptance.observed.observations import Observations
+from gumiho_simulator.acceptance.observed.evidence import Observations
 from gumiho_theory import tau
 
 # Relative error that remains when a fit at one draft length forecasts another, a standard deviation for each doubling

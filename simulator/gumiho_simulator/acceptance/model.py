@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumiho_simulator.acceptance.observed.counts import KaplanMeier
-from gumiho_simulator.acceptance.observed.observations import Observations
+from gumiho_simulator.acceptance.observed.evidence import Observations
 from gumiho_theory import AcceptanceCounts, InputError
 
 FloatArray = NDArray[np.float64]

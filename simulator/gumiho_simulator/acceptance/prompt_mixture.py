@@ -12,7 +12,7 @@ from gumiho_simulator.acceptance.chain.likelihood import maximise
 from gumiho_simulator.acceptance.chain.links import anchored, logistic
 from gumiho_simulator.acceptance.model import AcceptanceModel, FloatArray
 from gumiho_simulator.acceptance.observed.counts import KaplanMeier, positions
-from gumiho_simulator.acceptance.observed.observations import Observations
+from gumiho_simulator.acceptance.observed.evidence import Observations
 from gumiho_theory import conditional_to_survival
 
 _NODES = 21

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gumiho_simulator.forecasting.fitting import FitResult
-from gumiho_simulator.forecasting.forecasts import Forecast, forecast
 from gumiho_simulator.forecasting.published import forecast_points
+from gumiho_simulator.forecasting.tau import Forecast, forecast
 from gumiho_theory import (
     ChainStructure,
     CostProfile,

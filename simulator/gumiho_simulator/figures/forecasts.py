@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gumiho_simulator.figures.axes import INK, MUTED, SERIES, error_bars, legend_above, new_axes
-from gumiho_simulator.forecasting.forecasts import Forecast
 from gumiho_simulator.forecasting.intervals import Interval
+from gumiho_simulator.forecasting.tau import Forecast
 from gumiho_theory import InputError
 from gumiho_theory.types import FloatArray
 

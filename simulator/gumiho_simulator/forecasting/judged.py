@@ -9,9 +9,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gumiho_simulator.forecasting.forecasts import Forecast
 from gumiho_simulator.forecasting.intervals import LEVEL
 from gumiho_simulator.forecasting.results import Row
+from gumiho_simulator.forecasting.tau import Forecast
 from gumiho_theory import InputError, Trace
 
 FloatArray = NDArray[np.float64]

@@ -12,7 +12,7 @@ from importlib import resources
 import numpy as np
 from numpy.typing import NDArray
 
-from gumiho_simulator.forecasting.forecasts import Forecast, Forecasts
+from gumiho_simulator.forecasting.tau import Forecast, Forecasts
 from gumiho_theory import InputError
 
 # Relative half-widths: a published point is itself good to about 3 %, a point read off between two others to 5 %.

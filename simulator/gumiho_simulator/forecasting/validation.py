@@ -10,10 +10,10 @@ import numpy as np
 
 from gumiho_simulator.acceptance import Observations
 from gumiho_simulator.forecasting.fitting import FitResult, fit, possible
-from gumiho_simulator.forecasting.forecasts import Forecast, forecast
 from gumiho_simulator.forecasting.holdout import hold_out, sampling_errors
 from gumiho_simulator.forecasting.intervals import Interval, pmf_intervals
 from gumiho_simulator.forecasting.judged import JudgedForecast, judge, lengths_by_prompt, sum_up
+from gumiho_simulator.forecasting.tau import Forecast, forecast
 from gumiho_theory import ChainStructure, InputError, Trace
 
 _COLUMNS = ("model", "structure", "predicted", "lo", "hi", "measured", "relative_error", "inside")

@@ -101,11 +101,12 @@ def _read(path: str | os.PathLike[str], form: str, deepest: int) -> Reading:
     return tally.finish(form)
 
 
-def import_logs(paths: Sequence[str | os.PathLike[str]], form: str = "auto") -> Reading:
-    """Read several logs of one format as one; see `read` and `merge`.
+def import_logs(logs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], form: str = "auto") -> Reading:
+    """Read a log, or several of one format as one; see `read` and `merge`.
 
     Drafts whose depth is not logged are taken to be as deep as the longest accepted draft of all files, as in one file.
     """
+    paths = [logs] if isinstance(logs, str | os.PathLike) else list(logs)
     readings = [read(path, form) for path in paths]
     deepest = max((reading.deepest or 0 for reading in readings), default=0)
     readings = [

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gumiho_simulator.replaying.replayed import replay_cycles, stop_accepted
+from gumiho_simulator.replaying.cycles import replay_cycles, stop_accepted
 from gumiho_theory import ChainStructure, DynamicTree, EveryPositionLog, StaticTree, Structure, Trace
 from gumiho_theory.logs.schema import group_codes
 

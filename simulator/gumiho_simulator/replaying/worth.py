@@ -14,7 +14,7 @@ import numpy as np
 
 from gumiho_simulator.forecasting.results import Row, Rows
 from gumiho_simulator.forecasting.sample_size import compare
-from gumiho_simulator.replaying.replayed import replay_cycles
+from gumiho_simulator.replaying.cycles import replay_cycles
 from gumiho_theory import ChainStructure, EveryPositionLog, InputError
 
 

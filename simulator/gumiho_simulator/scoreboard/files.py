@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gumiho_simulator.scoreboard.board import Progress, Scoreboard, scoreboard
 from gumiho_simulator.scoreboard.rows import ScoreRow, ScoreSummary
+from gumiho_simulator.scoreboard.scoring import Progress, Scoreboard, scoreboard
 from gumiho_theory import EveryPositionLog, InputError, Trace
 from gumiho_theory.files import check_output, write_atomically, write_json
 from gumiho_theory.json_output import plain

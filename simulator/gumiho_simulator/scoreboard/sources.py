@@ -10,10 +10,10 @@ import numpy as np
 
 from gumiho_simulator.forecasting.expected import expected_tau
 from gumiho_simulator.forecasting.fitting import fit
-from gumiho_simulator.forecasting.forecasts import Forecast, forecast
 from gumiho_simulator.forecasting.holdout import Split, hold_out, sampling_errors
 from gumiho_simulator.forecasting.judged import JudgedForecast, judge
 from gumiho_simulator.forecasting.published import forecast_points, published_sweeps, ratio_points
+from gumiho_simulator.forecasting.tau import Forecast, forecast
 from gumiho_simulator.replaying.as_trace import replay_trace
 from gumiho_simulator.scoreboard.rows import CHAIN, DYNAMIC, PUBLISHED, REPLAY, SAME, STATIC, TRACE, ScoreRow
 from gumiho_simulator.scoreboard.transfers import TransferValidation, ranking, score_transfers

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gumiho_simulator.forecasting.forecasts import canonical
 from gumiho_simulator.forecasting.holdout import hold_out
 from gumiho_simulator.forecasting.judged import JudgedForecast, Summary, sum_up
+from gumiho_simulator.forecasting.tau import canonical
 from gumiho_simulator.forecasting.validation import judge_models
 from gumiho_theory import InputError, Trace
 

@@ -12,7 +12,7 @@ from fakes import random_drafter, random_target
 from gumiho_decoder.config import GenerationConfig
 from gumiho_decoder.logging.recorder import Recorder
 from gumiho_decoder.loop import generate
-from gumiho_simulator.replaying.replayed import replay, replay_cycles
+from gumiho_simulator.replaying.cycles import replay, replay_cycles
 from gumiho_theory import ChainStructure, DynamicTree, StaticTree
 from logged import PROMPT, STATIC, logged, perturbed, scripted, structures, text
 

@@ -15,7 +15,7 @@ from gumiho_simulator.allocating.sweeps.file import NUMBERS, read_rows, write_ro
 from gumiho_simulator.allocating.sweeps.run import Grid, run_task, sweep
 from gumiho_simulator.costs.speed import with_speed
 from gumiho_simulator.forecasting.fitting import FitResult, fit
-from gumiho_simulator.forecasting.forecasts import forecast
+from gumiho_simulator.forecasting.tau import forecast
 from gumiho_theory import CostProfile, InputError, Trace
 
 PROFILE = CostProfile(

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from gumiho_simulator.figures.forecasts import plot_forecasts, plot_length_laws, plot_residuals
-from gumiho_simulator.forecasting.forecasts import Forecast
 from gumiho_simulator.forecasting.intervals import Interval
 from gumiho_simulator.forecasting.published import forecast_points
+from gumiho_simulator.forecasting.tau import Forecast
 from gumiho_theory import InputError
 
 

@@ -17,7 +17,7 @@ from gumiho_simulator.importers.reading import cycles as _cycles
 from gumiho_simulator.importers.reading import entries as _entries
 from gumiho_simulator.importers.reading import tally as _tally
 from gumiho_simulator.importers.reading.tally import Tally
-from gumiho_theory import AcceptanceCounts, InputError, Trace
+from gumiho_theory import AcceptanceCounts, InputError, Trace, files
 
 EAGLE = {"question_id": 1, "choices": [{"index": 0, "turns": ["Hi"], "idxs": [2], "new_tokens": [9]}]}
 SGLANG = {"meta_info": {"id": "r", "spec_verify_ct": 10, "spec_num_correct_drafts": 18}}
@@ -320,3 +320,9 @@ def test_groups_say_what_they_are_and_go_on_saying_it(tmp_path: Path) -> None:
     assert AcceptanceCounts.from_json(old).clusters == "groups"
     with pytest.raises(InputError, match="clusters"):
         AcceptanceCounts.from_json(old | {"clusters": 3})
+
+
+def test_one_log_is_read_by_its_path_as_several_are_by_theirs(tmp_path) -> None:
+    path = tmp_path / "counts.json"
+    files.write_json(path, AcceptanceCounts(("a",), [10], [15], [10]).to_json())
+    assert import_logs(str(path)).log.tau() == import_logs([path]).log.tau() == 2.5

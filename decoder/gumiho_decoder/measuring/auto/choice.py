@@ -17,7 +17,7 @@ from gumiho_decoder.logging.places import accepted_lengths
 from gumiho_decoder.loop import plain
 from gumiho_decoder.measuring.auto.times import KeptTimes, measure_times
 from gumiho_decoder.measuring.machine import busy
-from gumiho_decoder.measuring.profile.profiles import DEPTH
+from gumiho_decoder.measuring.profile.pairs import DEPTH
 from gumiho_decoder.measuring.prompts import spread
 from gumiho_decoder.measuring.resampling import interval
 from gumiho_decoder.target import Target

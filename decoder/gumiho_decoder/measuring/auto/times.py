@@ -16,8 +16,8 @@ import torch
 
 from gumiho_decoder.config import GenerationConfig
 from gumiho_decoder.drafters.growing.drafter import TreeDrafter
+from gumiho_decoder.measuring.profile.pairs import DEPTH, NODES, device_name, measure
 from gumiho_decoder.measuring.profile.parts import CycleParts, interleaved
-from gumiho_decoder.measuring.profile.profiles import DEPTH, NODES, device_name, measure
 from gumiho_decoder.target import Target
 from gumiho_theory import CostProfile, InputError, Structure
 from gumiho_theory.files import read_json, write_json

@@ -13,7 +13,7 @@ from typing import Any
 from gumiho_simulator.allocating.sweeps.file import COLUMNS, read_rows, write_rows
 from gumiho_simulator.costs.speed import with_speed
 from gumiho_simulator.forecasting.fitting import FitResult
-from gumiho_simulator.forecasting.forecasts import Forecast, canonical, forecast
+from gumiho_simulator.forecasting.tau import Forecast, canonical, forecast
 from gumiho_theory import CostProfile, InputError
 from gumiho_theory.files import dumps_json, read_json
 

@@ -18,8 +18,8 @@ from gumiho_decoder.loop import generate, plain
 from gumiho_decoder.measuring.profile import parts as measuring
 from gumiho_decoder.measuring.profile import shapes
 from gumiho_decoder.measuring.profile.draft_costs import DraftCosts, fit_draft, head_seconds
+from gumiho_decoder.measuring.profile.pairs import measure, measure_together, one_layer_more, profile_pair
 from gumiho_decoder.measuring.profile.parts import CycleParts, interleaved
-from gumiho_decoder.measuring.profile.profiles import measure, measure_together, one_layer_more, profile_pair
 from gumiho_theory import ChainStructure, CostProfile, InputError, StaticTree, Structure
 
 TREE = "tree:total=20,top_k=4,depth=7,mlp_topk=6"

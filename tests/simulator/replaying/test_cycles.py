@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from gumiho_simulator import replay as replay_structures
 from gumiho_simulator.commands import register
 from gumiho_simulator.replaying.as_trace import replay_trace
-from gumiho_simulator.replaying.replayed import ReplayedCycles, replay_cycles
+from gumiho_simulator.replaying.cycles import ReplayedCycles, replay_cycles
 from gumiho_theory import ChainStructure, DynamicTree, EveryPositionLog, InputError, StaticTree, Structure
 from replay_by_numpy import replay_by_numpy
 

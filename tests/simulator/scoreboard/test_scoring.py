@@ -21,9 +21,9 @@ from gumiho_simulator.forecasting.holdout import hold_out
 from gumiho_simulator.forecasting.published import published_sweeps
 from gumiho_simulator.replaying.as_trace import replay_trace
 from gumiho_simulator.scoreboard import sources as module
-from gumiho_simulator.scoreboard.board import Scoreboard, scoreboard
 from gumiho_simulator.scoreboard.files import read_logs, write_scoreboard
 from gumiho_simulator.scoreboard.rows import ADVISED, ScoreRow, summarise
+from gumiho_simulator.scoreboard.scoring import Scoreboard, scoreboard
 from gumiho_simulator.scoreboard.sources import score_log, score_published
 from gumiho_theory import EveryPositionLog, InputError, StaticTree, Structure, Trace, rank_rates
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gumiho_simulator import Forecast, fit, forecast
-from gumiho_simulator.forecasting.forecasts import ROUND_START_BIAS
+from gumiho_simulator.forecasting.tau import ROUND_START_BIAS
 from gumiho_theory import AcceptanceCounts, ChainStructure, DynamicTree, InputError, Trace
 
 MakeTrace = Callable[..., Trace]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from gumiho_simulator.forecasting.forecasts import CONVENTION, canonical
+from gumiho_simulator.forecasting.tau import CONVENTION, canonical
 from gumiho_simulator.scoreboard.rows import ScoreRow, ScoreSummary, summarise
 from gumiho_simulator.scoreboard.sources import FIT_LENGTH, HOLDOUT, score_log, score_published, score_traces
 from gumiho_theory import ChainStructure, EveryPositionLog, InputError, Trace
