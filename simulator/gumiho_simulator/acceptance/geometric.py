@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from gumiho_simulator.acceptance.model import AcceptanceModel, FloatArray
+from gumiho_simulator.acceptance.model import AcceptanceModel
 from gumiho_simulator.acceptance.observed.counts import binomial_log_likelihood, positions
 from gumiho_simulator.acceptance.observed.evidence import Observations
+from gumiho_theory.types import FloatArray
 
 
 class GeometricModel(AcceptanceModel):

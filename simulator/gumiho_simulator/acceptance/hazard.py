@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gumiho_simulator.acceptance.model import AcceptanceModel, FloatArray
+from gumiho_simulator.acceptance.model import AcceptanceModel
+from gumiho_theory.types import FloatArray
 
 
 class HazardModel(AcceptanceModel):

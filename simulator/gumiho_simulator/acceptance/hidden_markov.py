@@ -11,10 +11,11 @@ import numpy as np
 from gumiho_simulator.acceptance.chain.likelihood import Pieces, log_likelihood, maximise
 from gumiho_simulator.acceptance.chain.links import anchored
 from gumiho_simulator.acceptance.chain.tokens import FREE_DEPTHS, TokenChain
-from gumiho_simulator.acceptance.model import AcceptanceModel, FloatArray
+from gumiho_simulator.acceptance.model import AcceptanceModel
 from gumiho_simulator.acceptance.observed.counts import KaplanMeier
 from gumiho_simulator.acceptance.observed.evidence import Observations
 from gumiho_theory import tau
+from gumiho_theory.types import FloatArray
 
 # Relative error that remains when a fit at one draft length forecasts another, a standard deviation for each doubling
 # or halving: replays of four public logs of an EAGLE drafter (300 to 500 prompts each) from length 3 to 1, 2, 5 and 7
@@ -53,21 +54,9 @@ class HiddenMarkovModel(AcceptanceModel):
 
     @classmethod
     def fit(cls, observed: Observations, states: int = 2, begin: FloatArray | None = None) -> Self:
-        """Fit to cycles in order.
+        """Fit to cycles in order, of 2 or 3 difficulties; InputError for a log without order, or no cycle at risk.
 
-        Parameters
-        ----------
-        observed
-            What the log shows.
-        states
-            2 or 3 difficulties.
-        begin : ndarray [P], optional
-            Where to begin, such as the parameters of a fit to more prompts.
-
-        Raises
-        ------
-        InputError
-            A log without order, or no cycle at risk.
+        `begin` [P] is where to begin, such as the parameters of a fit to more prompts.
         """
         observed.need(cls.name, cls.needs)
         measured = KaplanMeier(observed.counts)
@@ -132,23 +121,10 @@ class HiddenMarkovModel(AcceptanceModel):
         )
 
     def doubt(self, depth: int, draws: int, generator: np.random.Generator) -> FloatArray:
-        """Draw factors on tau by which the model itself may be wrong about chain:`depth`.
+        """Draw factors [draws] about 1 on tau by which the model itself may be wrong about chain:`depth`.
 
-        Parameters
-        ----------
-        depth
-            Draft length.
-        draws
-            Number of draws B.
-        generator
-            Source of randomness.
-
-        Returns
-        -------
-        ndarray [B]
-            Factors about 1, all 1 at the logged length: the error that replays of public logs showed for each doubling
-            of the length and, beyond the log, depth effects that go on as a random walk with steps as large as the
-            log's own.
+        All 1 at the logged length; else the error that replays of public logs showed for each doubling of the length
+        and, beyond the log, depth effects that go on as a random walk with steps as large as the log's own.
         """
         support = self.support
         if depth == support:
@@ -159,29 +135,17 @@ class HiddenMarkovModel(AcceptanceModel):
         steps = self.chain.part("increments")[1:]
         spread = np.sqrt(_STEP_BEYOND**2 + (float(np.mean(steps**2)) if steps.size else 0.0))
         beyond = np.cumsum(generator.normal(0, spread, (draws, depth + 1 - support)), axis=1)
-        trend = self._trend(self.chain, depth)
+        trend = self.trend(self.chain, depth)
         shifts = trend + np.concatenate([np.zeros((draws, support)), beyond], axis=1)
         theta = np.broadcast_to(self.theta, (draws, self.theta.size))
         chain = TokenChain(self.states, self.chain.depths, theta)
         factor: FloatArray = error * tau(chain.chain_rates(depth, shifts)) / tau(self.chain.chain_rates(depth, trend))
         return factor
 
-    def trend(self, depth: int) -> FloatArray:
-        """Return what the depth effect of chain:`depth` goes on by beyond the log, [depth + 1]; 0 within it."""
-        return self._trend(self.chain, depth)
-
     def restarted(self, rates: FloatArray) -> FloatArray:
-        """Carry the rates by depth that another structure would have at the logged cycle starts to its own starts.
+        """Carry a tree's conditional rates by depth from where the logged cycles began to where its own cycles begin.
 
-        Parameters
-        ----------
-        rates : ndarray [B, K]
-            Conditional rates of a tree by depth, K at most `support`, as seen from where the logged cycles began.
-
-        Returns
-        -------
-        ndarray [B, K]
-            Rates from where the tree's own cycles begin.
+        Rates are [B, K], K at most `support`.
         """
         depth = rates.shape[1]
         own = self.chain.chain_rates(self.support)[:depth]
@@ -204,12 +168,12 @@ class HiddenMarkovModel(AcceptanceModel):
         if not depth:
             return np.zeros((len(thetas), 0))
         weights = self.measured.at_risk.sum(axis=0)[: self.support]
-        asked = chain.chain_rates(depth, self._trend(chain, depth))
-        logged = chain.chain_rates(self.support, self._trend(chain, self.support))
+        asked = chain.chain_rates(depth, self.trend(chain, depth))
+        logged = chain.chain_rates(self.support, self.trend(chain, self.support))
         return anchored(measured, logged, asked, weights)
 
-    def _trend(self, chain: TokenChain, depth: int) -> FloatArray:
-        """Return what the depth effect goes on by beyond the log, [..., depth + 1]."""
+    def trend(self, chain: TokenChain, depth: int) -> FloatArray:
+        """Return what the depth effect of chain:`depth` goes on by beyond the log, [..., depth + 1]; 0 within it."""
         steps = chain.part("increments")[..., 1:]  # the first follows the target's own features, others do not
         mean = steps.mean(axis=-1) if steps.shape[-1] else np.zeros(chain.theta.shape[:-1])
         beyond = np.maximum(np.arange(1, depth + 2) - self.support, 0)
@@ -244,17 +208,16 @@ def _pieces(observed: Observations) -> Pieces:
 
 
 def _prior(states: int, depths: int, first: float) -> tuple[FloatArray, FloatArray]:
-    """Return means and standard deviations of the priors, [P] each.
+    """Return means and standard deviations of the priors, [P] each; wide beside what a few hundred cycles say.
 
     Difficulties are spread about the first position's logit, the easiest last; a difficulty lasts a few tokens; behind
-    a mistake the logit is about 0.3 lower. All are wide beside what a few hundred cycles say.
+    a mistake the logit is about 0.3 lower.
     """
     level = float(np.log((first + 0.01) / (1.01 - first)))
-    persistences = 1 if states == 2 else states
     parts = [
         (level + np.linspace(-1, 1, states), 2.0),
         (np.zeros(depths - 1), 1.0),
-        (np.linspace(0.5, 2.0, states)[:persistences] if states > 2 else np.array([1.0]), 1.5),
+        (np.linspace(0.5, 2.0, states) if states > 2 else np.array([1.0]), 1.5),
         (np.zeros(states - 1), 1.5),
         (np.array([np.log(0.3)]), 1.0),
     ]

@@ -8,25 +8,18 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gumiho_simulator.acceptance.observed.counts import KaplanMeier
 from gumiho_simulator.acceptance.observed.evidence import Observations
 from gumiho_theory import AcceptanceCounts, InputError
-
-FloatArray = NDArray[np.float64]
+from gumiho_theory.types import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
 class AcceptanceModel(ABC):
-    """A model of the accepted length L of one cycle.
+    """A model of the accepted length L of one cycle, fitted to at least the parts of `observed` that it needs.
 
     Every rate is conditional: P(position i accepted, given that 1..i-1 were), pooled over the cycles of a draft.
-
-    Parameters
-    ----------
-    observed
-        What the log showed, at least the parts that the model needs.
     """
 
     observed: Observations
@@ -46,10 +39,7 @@ class AcceptanceModel(ABC):
     def fit(cls, observed: Observations) -> Self:
         """Fit by maximum likelihood, with censoring.
 
-        Raises
-        ------
-        InputError
-            The log lacks positions or a part that the model needs, or no cycle was at risk.
+        InputError where the log lacks positions or a part that the model needs, or no cycle was at risk.
         """
         observed.need(cls.name, cls.needs)
         KaplanMeier(observed.counts)
@@ -81,45 +71,16 @@ class AcceptanceModel(ABC):
         return np.ones((1, len(self.counts.groups)))
 
     def conditional(self, depth: int) -> FloatArray:
-        """Return the conditional rates of positions 1..depth of chain:`depth`.
-
-        Parameters
-        ----------
-        depth
-            Draft length.
-
-        Returns
-        -------
-        ndarray [depth]
-            Rates in [0, 1].
-
-        Raises
-        ------
-        InputError
-            `depth` is beyond `support`, and the model assumes nothing there.
-        """
+        """Return the conditional rates [depth] of chain:`depth`, in [0, 1]; raises as `refitted` does."""
         rates: FloatArray = self.refitted(self.once, depth)[0]
         return rates
 
     def refitted(self, weights: FloatArray, depth: int) -> FloatArray:
-        """Refit to reweighted prompts.
+        """Return the conditional rates [B, depth] of chain:`depth` by refits to reweighted prompts.
 
-        Parameters
-        ----------
-        weights : ndarray [B, G]
-            How often each prompt enters each refit; of mean 1.
-        depth
-            Draft length.
-
-        Returns
-        -------
-        ndarray [B, depth]
-            Conditional rates; a resample that says nothing of a position keeps the rate of all prompts.
-
-        Raises
-        ------
-        InputError
-            See `conditional`.
+        The weights [B, G], of mean 1, say how often each prompt enters each refit. A resample that says nothing of a
+        position keeps the rate of all prompts. InputError where `depth` is beyond `support` and nothing is assumed
+        there.
         """
         if depth > self.support and not self.beyond:
             raise InputError("draft length", depth, f"at most {self.support}, {self.limit}")
@@ -130,18 +91,8 @@ class AcceptanceModel(ABC):
         """Refit, `depth` being at least 1 and one that the model goes to."""
 
     def log_likelihood(self, observed: Observations, smoothing: float = 0.0) -> float:
-        """Return the log-likelihood of accepted lengths, each given the past of its prompt.
+        """Return the log-likelihood, nats, of accepted lengths of the same draft, each given the past of its prompt.
 
-        Parameters
-        ----------
-        observed
-            A log of the same draft.
-        smoothing
-            Added to both outcomes of each rate where rates are ratios of counts; models with priors have no need of it.
-
-        Returns
-        -------
-        float
-            Nats.
+        `smoothing` is added to both outcomes of each rate that is a ratio of counts; models with priors do without.
         """
         return self.measured.log_likelihood(observed.counts, smoothing)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gumiho_simulator.acceptance.geometric import GeometricModel
 from gumiho_simulator.acceptance.hazard import HazardModel
@@ -14,6 +13,7 @@ from gumiho_simulator.acceptance.model import AcceptanceModel
 from gumiho_simulator.acceptance.prompt_mixture import MixtureModel
 from gumiho_simulator.acceptance.rank_table import RankTableModel
 from gumiho_theory import InputError, length_pmf
+from gumiho_theory.types import IntArray
 
 MODELS: Mapping[str, type[AcceptanceModel]] = {
     kind.name: kind for kind in (HazardModel, GeometricModel, MixtureModel, HiddenMarkovModel, RankTableModel)
@@ -21,17 +21,7 @@ MODELS: Mapping[str, type[AcceptanceModel]] = {
 
 
 def model_class(name: str) -> type[AcceptanceModel]:
-    """Look a model up by its name.
-
-    Parameters
-    ----------
-    name
-        "hazard", "geometric", "mixture", "hmm" or "rank".
-
-    Returns
-    -------
-    type
-        The model's class.
+    """Look a model up by its name: "hazard", "geometric", "mixture", "hmm" or "rank".
 
     Raises
     ------
@@ -43,21 +33,13 @@ def model_class(name: str) -> type[AcceptanceModel]:
     return MODELS[name]
 
 
-def simulate_lengths(
-    model: AcceptanceModel, depth: int, cycles: int, generator: np.random.Generator
-) -> NDArray[np.int64]:
+def simulate_lengths(model: AcceptanceModel, depth: int, cycles: int, generator: np.random.Generator) -> IntArray:
     """Count the accepted lengths of independent cycles of chain:`depth`.
 
     Parameters
     ----------
-    model
-        A fitted model.
-    depth
-        Draft length.
     cycles
         Number of cycles; the time does not depend on it, the counts being one multinomial draw.
-    generator
-        Source of randomness.
 
     Returns
     -------

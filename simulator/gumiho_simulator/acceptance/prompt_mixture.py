@@ -10,10 +10,11 @@ import numpy as np
 
 from gumiho_simulator.acceptance.chain.likelihood import maximise
 from gumiho_simulator.acceptance.chain.links import anchored, logistic
-from gumiho_simulator.acceptance.model import AcceptanceModel, FloatArray
+from gumiho_simulator.acceptance.model import AcceptanceModel
 from gumiho_simulator.acceptance.observed.counts import KaplanMeier, positions
 from gumiho_simulator.acceptance.observed.evidence import Observations
 from gumiho_theory import conditional_to_survival
+from gumiho_theory.types import FloatArray
 
 _NODES = 21
 # Standard deviations of the priors on the levels (about 0) and on the log of the spread (about log 0.3).

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from gumiho_simulator.acceptance.hidden_markov import HiddenMarkovModel
-from gumiho_simulator.acceptance.model import AcceptanceModel, FloatArray
+from gumiho_simulator.acceptance.model import AcceptanceModel
 from gumiho_simulator.acceptance.observed.rank_counts import RankCounts
+from gumiho_theory.types import FloatArray
 
 # Relative error, a standard deviation, of trees whose branches the log did not follow: from chains of 3 and 7 of the
 # embedded pair's drafter a tree of 11 nodes was forecast 0.4 % low and a bushy one of 9 nodes 1.7 to 1.9 % high (64
@@ -70,19 +71,10 @@ class RankTableModel(AcceptanceModel):
         return rates
 
     def tree_rates(self, weights: FloatArray, paths: Sequence[Path]) -> FloatArray:
-        """Conditional rates of a static tree by depth, for reweighted prompts.
+        """Return a static tree's conditional rates by depth [B, depth], begun where its own cycles begin.
 
-        Parameters
-        ----------
-        weights : ndarray [B, G]
-            How often each prompt enters.
-        paths
-            Rank paths of its nodes but the root, with every prefix; at most `support` deep, ranks up to `ranks`.
-
-        Returns
-        -------
-        ndarray [B, depth]
-            P(L >= i | L >= i - 1), begun where the tree's own cycles begin.
+        The weights [B, G] say how often each prompt enters. The rank paths are those of its nodes but the root, with
+        every prefix; at most `support` deep, ranks up to `ranks`.
         """
         table = self._table(weights)
         depth = max(len(path) for path in paths)

@@ -5,13 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gumiho_simulator.forecasting.intervals import Interval, resample_ratios, small_sample_factor, stretch
-
-BoolArray = NDArray[np.bool_]
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from gumiho_theory.types import BoolArray, FloatArray, IntArray
 
 BINS = 15
 _SIGNS = 400
@@ -20,17 +16,7 @@ _DRAWS = 1000
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """Probabilities beside outcomes.
-
-    Parameters
-    ----------
-    probability : float array [M]
-        Forecast of each.
-    right : bool array [M]
-        What happened.
-    prompt : int array [M]
-        Prompt of each, numbered from 0: outcomes of one prompt are alike.
-    """
+    """Probabilities [M] beside what happened, and each one's prompt, numbered from 0: those of one prompt are alike."""
 
     probability: FloatArray
     right: BoolArray
@@ -39,12 +25,12 @@ class Scored:
 
 @dataclass(frozen=True)
 class CalibrationError:
-    """Expected calibration error, sum over bins of abs(forecast - observed) / M.
+    """Expected calibration error, sum over bins of abs(forecast - observed) / M, in units of probability.
 
     Parameters
     ----------
     error
-        The error, in units of probability; what few prompts add by chance is in it.
+        What few prompts add by chance is in it.
     noise
         What probabilities without any error would show on average with these prompts.
     lo, hi
@@ -59,12 +45,9 @@ class CalibrationError:
 
 
 def bin_by_mass(probability: FloatArray, bins: int = BINS) -> IntArray:
-    """Sort probabilities into bins of equal mass: each holds the same sum of probability, to within one of them.
+    """Return the bin [M] of each probability, ascending with it: all hold the same sum, to within one of them.
 
     With bins of equal number nearly all would lie where a draft's many hopeless candidates are.
-
-    `probability` (float array [M]): Probabilities in [0, 1]. `bins`: Number of bins, at least 1. Returns int array [M]:
-    Bin of each, 0 to `bins` - 1, ascending with probability.
     """
     order = np.argsort(probability, kind="stable")
     sums = np.cumsum(probability[order])
@@ -77,24 +60,10 @@ def bin_by_mass(probability: FloatArray, bins: int = BINS) -> IntArray:
 
 
 def calibration_error(scored: Scored, generator: np.random.Generator, bins: int = BINS) -> CalibrationError:
-    """Measure calibration error and its noise.
+    """Measure calibration error and its noise over bins of equal mass.
 
     The noise is the error's mean after the residuals of each prompt have been given one random sign: what is common to
     the prompts cancels, and their spread remains.
-
-    Parameters
-    ----------
-    scored
-        Probabilities and outcomes, at least one.
-    generator
-        Source of the signs.
-    bins
-        Number of bins of equal mass.
-
-    Returns
-    -------
-    CalibrationError
-        Both in units of probability.
     """
     prompts = int(scored.prompt.max()) + 1
     cell = bin_by_mass(scored.probability, bins) * prompts + scored.prompt
@@ -141,23 +110,9 @@ class Reliability:
 def reliability(
     scored: Scored, generator: np.random.Generator, bins: int = BINS, n_resamples: int = 1000
 ) -> Reliability:
-    """Compare probabilities with what happened, bin by bin of equal mass.
+    """Compare probabilities with what happened, in `bins` of equal mass at most; whole prompts are resampled.
 
-    Parameters
-    ----------
-    scored
-        Probabilities and outcomes.
-    generator
-        Source of the resampling.
-    bins
-        Most bins.
-    n_resamples
-        Number of resamples of whole prompts.
-
-    Returns
-    -------
-    Reliability
-        Limits are nan with fewer than two prompts.
+    Limits are nan with fewer than two prompts.
     """
     prompts = int(scored.prompt.max()) + 1
     where = bin_by_mass(scored.probability, bins)

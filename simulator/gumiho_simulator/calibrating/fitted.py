@@ -25,21 +25,11 @@ FITS: dict[str, Callable[[Candidates], ScoreMap]] = {"temperature": fit_temperat
 
 @dataclass(frozen=True)
 class DepthCalibration:
-    """One depth, on held-out prompts. Errors are in units of probability; see `calibration_error`.
+    """One depth, from 1, on `n` held-out places. Errors are in units of probability; see `calibration_error`.
 
-    Parameters
-    ----------
-    depth
-        Draft position, from 1.
-    n
-        Held-out places.
-    before, after
-        Of all logged candidates, misses included: of the draft probabilities, and of the map fitted to the others.
-    first_before, first_after
-        The same of each place's first candidate alone: a chain's acceptance. All candidates together have smaller
-        errors, most of them being hopeless and known to be so.
-    reliability_before, reliability_after
-        Points of the reliability diagram of all candidates.
+    They are of all logged candidates, misses included: `before` of the draft probabilities, `after` of the map fitted
+    to the others; and the same of each place's `first` candidate alone: a chain's acceptance. All candidates together
+    have smaller errors, most of them being hopeless and known to be so; of these are the reliability diagrams.
     """
 
     depth: int
@@ -58,16 +48,12 @@ class Calibrated:
 
     Parameters
     ----------
-    calibration
-        The maps, fitted to all prompts.
-    kind
-        temperature or isotonic.
+    calibration, kind
+        The maps, fitted to all prompts; temperature or isotonic.
     depths
         Held-out errors of maps fitted to the other prompts, by depth.
-    fit_prompts, holdout_prompts
-        Number of prompts on either side of the split.
-    seed
-        Seed of the split and of the resampling.
+    fit_prompts, holdout_prompts, seed
+        Number of prompts on either side of the split; its seed and that of the resampling.
     """
 
     calibration: ScoreCalibration
@@ -83,14 +69,11 @@ class Calibrated:
         return all(one.after.error <= GOOD for one in self.depths)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what ``gumiho calibrate --json`` prints.
+        """Return what ``gumiho calibrate --json`` prints, lists being by depth.
 
-        Returns
-        -------
-        dict
-            good; lists by depth: error_before, error_after, error_after_ci (95 % limits, without what chance adds), n,
-            noise (what error_after would be without any), and first_before, first_after, first_noise of the first
-            candidates alone; beta (temperature maps), or None; and map, fit_prompts, holdout_prompts, fitted_to.
+        error_after_ci holds 95 % limits without what chance adds, noise what error_after would be without any error;
+        first_before, first_after and first_noise are of the first candidates alone; beta is None but of temperature
+        maps.
         """
         maps = [one.to_json() for one in self.calibration.maps]
         return {
@@ -119,12 +102,10 @@ def calibrate(log: EveryPositionLog, kind: str = "temperature", holdout: float =
     log
         A log with candidates (``top_ids``, ``top_q``), whose provenance names the drafter and its weights.
     kind
-        temperature: one number a depth, sharpening or flattening the whole distribution. isotonic: any
-        non-decreasing function of a candidate's own draft probability, blind to the other candidates.
-    holdout
-        Share of the prompts to measure the error on, of each task as nearly as whole prompts allow; in (0, 1).
-    seed
-        Seed of the split and of the resampling.
+        temperature: one number a depth, sharpening or flattening the whole distribution. isotonic: any non-decreasing
+        function of a candidate's own draft probability, blind to the other candidates.
+    holdout, seed
+        As in `gumiho_simulator.forecasting.validate`; the errors are those on the prompts held out.
 
     Returns
     -------

@@ -6,14 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gumiho_simulator.calibrating.error import Scored
 from gumiho_theory import EveryPositionLog, IsotonicMap, TemperatureMap
+from gumiho_theory.types import BoolArray, FloatArray, IntArray
 
-BoolArray = NDArray[np.bool_]
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 ScoreMap = TemperatureMap | IsotonicMap
 
 _BETAS = 0.05, 20.0
@@ -24,18 +21,11 @@ _MOST_BINS = 200
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """The drafter's best candidates at one depth, from N places.
+    """The drafter's best k candidates at one depth, from N places.
 
-    Parameters
-    ----------
-    q_draft : float array [N, k]
-        Draft probabilities, best first; nan where there were fewer candidates.
-    right : bool array [N, k]
-        Whether each is the true token; a row without any is a miss.
-    prompt : int array [N]
-        Prompt of each place, numbered from 0.
-    tokens : int
-        Tokens in the vocabulary, as far as the log shows.
+    `q_draft` [N, k] are draft probabilities, best first, nan where there were fewer candidates; `right` [N, k] tells
+    whether each is the true token, a row without any being a miss; `prompt` [N] numbers prompts from 0; `tokens` is the
+    size of the vocabulary, as far as the log shows.
     """
 
     q_draft: FloatArray
@@ -109,12 +99,10 @@ class Candidates:
 
 
 def fit_temperature(candidates: Candidates) -> TemperatureMap:
-    """Fit the inverse temperature by maximum likelihood, misses included.
+    """Fit the inverse temperature, from 0.05 to 20, by maximum likelihood, misses included.
 
-    Each place is one draw from softmax(beta log q): it gives the true token where that is among the candidates, and
-    otherwise any other token.
-
-    `candidates`: At least one place. Returns beta between 0.05 and 20.
+    Each place, at least one, is one draw from softmax(beta log q): it gives the true token where that is among the
+    candidates, and otherwise any other token.
     """
     from scipy.optimize import minimize_scalar
 
@@ -133,10 +121,8 @@ def fit_isotonic(candidates: Candidates) -> IsotonicMap:
     """Fit acceptance as a non-decreasing function of draft probability: pool adjacent violators over bins.
 
     Bins hold equal sums of draft probability and as many of them as the root of the number of true candidates; each
-    gets half a hit and half a miss more, so that no candidate is called impossible or certain. Draft probability 0
-    is acceptance 0.
-
-    `candidates`: At least one candidate. Returns one knot a bin, at its mean draft probability, and one at 0.
+    gets half a hit and half a miss more, so that no candidate is called impossible or certain, and a knot at its mean
+    draft probability. Draft probability 0 is acceptance 0.
     """
     from scipy.optimize import isotonic_regression
 

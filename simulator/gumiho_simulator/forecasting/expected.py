@@ -15,15 +15,9 @@ from gumiho_theory.logs.schema import group_codes
 class ExpectedTau:
     """Forecast and measured tau of the same cycles; bonus included, micro, over complete cycles with a forecast.
 
-    Parameters
-    ----------
-    expected
-        1 + the mean of ``expected_accepted``.
-    measured
-        1 + the mean accepted length.
-    lo, hi
-        95 % limits of expected - measured, prompts resampled, each with both its numbers; None with fewer than two
-        prompts. Scores are calibrated where the limits hold 0.
+    `expected` is 1 + the mean of ``expected_accepted``, `measured` 1 + the mean accepted length. `lo`, `hi` are 95 %
+    limits of expected - measured, prompts resampled, each with both its numbers; None with fewer than two prompts.
+    Scores are calibrated where the limits hold 0.
     """
 
     expected: float
@@ -40,8 +34,7 @@ class ExpectedTau:
 def expected_tau(trace: Trace, generator: np.random.Generator, n_resamples: int = 2000) -> ExpectedTau | None:
     """Compare the accepted lengths that a trace's dynamic trees expected with those they had.
 
-    `n_resamples`: Number of resamples. Returns None where no complete cycle has an ``expected_accepted``: chains,
-    static trees, older traces.
+    None where no complete cycle has an ``expected_accepted``: chains, static trees, older traces.
     """
     known = trace.complete & ~np.isnan(trace.expected_accepted)
     if not known.any():

@@ -21,12 +21,10 @@ _SMOOTHING = 0.5
 
 @dataclass(frozen=True)
 class FitResult:
-    """A fitted acceptance model.
+    """A fitted acceptance model; its rates are conditional.
 
     Parameters
     ----------
-    model
-        The model; its rates are conditional.
     observed
         What the log showed, as far as the model needs it.
     structure
@@ -63,13 +61,7 @@ class FitResult:
         return len(self.observed.counts.groups)
 
     def summary(self) -> dict[str, Any]:
-        """Return what ``gumiho fit --json`` prints.
-
-        Returns
-        -------
-        dict
-            Keys model, structure, parameters, log_likelihood, heldout_log_likelihood, n_cycles, n_prompts.
-        """
+        """Return what ``gumiho fit --json`` prints."""
         return {
             "model": self.model.name,
             "structure": self.structure,
@@ -81,30 +73,14 @@ class FitResult:
         }
 
     def to_json(self) -> dict[str, Any]:
-        """Return the model file's content: the summary, and what the log showed by prompt, which intervals need.
-
-        Returns
-        -------
-        dict
-            With key schema = "gumiho.acceptance_model/1".
-        """
+        """Return the model file's content: the summary, and what the log showed by prompt, which intervals need."""
         return dict(plain({"schema": SCHEMA, **self.summary(), **self.observed.to_json()}))
 
     @classmethod
     def from_json(cls, value: dict[str, Any], place: str = "acceptance model") -> FitResult:
         """Rebuild a fit; it is estimated again from what the log showed, so it cannot disagree with that.
 
-        Parameters
-        ----------
-        value
-            A model file's content.
-        place
-            What an error names.
-
-        Raises
-        ------
-        InputError
-            Wrong schema, unknown model, or observations that are missing or inconsistent.
+        InputError, at `place`, for a wrong schema, an unknown model, or observations that are missing or inconsistent.
         """
         if value.get("schema") != SCHEMA:
             raise InputError(f"{place}: schema", repr(value.get("schema")), repr(SCHEMA))
@@ -119,29 +95,17 @@ class FitResult:
             raise error.within(place) from error
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the model file, whole or not at all.
-
-        Raises
-        ------
-        InputError
-            The file cannot be written.
-        """
+        """Write the model file, whole or not at all; InputError where it cannot be written."""
         write_json(path, self.to_json())
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> FitResult:
-        """Read a model file.
-
-        Raises
-        ------
-        InputError
-            The file cannot be read or is not a model file.
-        """
+        """Read a model file; InputError where it cannot be read or is none."""
         return cls.from_json(read_json(path), str(path))
 
 
 def fit(data: Trace | AcceptanceCounts, model: str = "auto") -> FitResult:
-    """Fit an acceptance model by maximum likelihood, with censoring.
+    """Fit an acceptance model by maximum likelihood, with censoring; its rates are pooled over cycles (micro).
 
     Parameters
     ----------
@@ -152,11 +116,6 @@ def fit(data: Trace | AcceptanceCounts, model: str = "auto") -> FitResult:
         hidden difficulty that lasts over tokens: needs a trace), "rank" (static trees: needs a trace with ranks), or
         "auto": the one with the highest log-likelihood on held-out prompts of all that the log allows. Ranks add
         nothing to the likelihood of accepted lengths; "auto" leaves them aside.
-
-    Returns
-    -------
-    FitResult
-        The fit; rates are conditional and pooled over cycles (micro).
 
     Raises
     ------

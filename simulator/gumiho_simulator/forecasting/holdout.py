@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gumiho_theory import EveryPositionLog, InputError, Trace
-
-FloatArray = NDArray[np.float64]
+from gumiho_theory.types import FloatArray
 
 _FEWEST = 5
 _FLOOR_RESAMPLES = 4000
@@ -17,26 +15,17 @@ _FLOOR_RESAMPLES = 4000
 
 @dataclass(frozen=True)
 class Split:
-    """Prompt ids on both sides of a split, each in the log's order.
-
-    Parameters
-    ----------
-    fit
-        Prompts to fit.
-    held
-        Prompts held out.
-    """
+    """Prompt ids to fit and held out, each in the log's order."""
 
     fit: tuple[str, ...]
     held: tuple[str, ...]
 
 
 def hold_out(log: Trace | EveryPositionLog, share: float, seed: int) -> Split:
-    """Split the prompts of a log; the same for every use of the same log, share and seed.
+    """Split the prompts of a log, at least two on either side; the same for every use of the same log, share and seed.
 
-    `log`: A cycle trace, or an every-position log. `share`: Share of the prompts to hold out, of each task as nearly as
-    whole prompts allow; in (0, 1). `seed`: Seed of the split. Returns at least two prompts on either side. Raises
-    InputError: A share outside (0, 1), or too few prompts.
+    `share` in (0, 1) is held out, of each task as nearly as whole prompts allow; InputError for another, or too few
+    prompts.
     """
     if not 0 < share < 1:
         raise InputError("holdout", share, "a share between 0 and 1")
@@ -52,10 +41,9 @@ def hold_out(log: Trace | EveryPositionLog, share: float, seed: int) -> Split:
 
 
 def split_prompts(trace: Trace | EveryPositionLog, holdout: float, generator: np.random.Generator) -> frozenset[str]:
-    """Choose the prompts to hold out, stratified by task.
+    """Choose the share of prompts to hold out, stratified by task.
 
-    `trace`: A cycle trace, or an every-position log. `holdout`: Share to hold out. Returns prompt ids; of each task the
-    share rounded down or up, in all the share rounded to a whole prompt.
+    Of each task it is the share rounded down or up, in all the share rounded to a whole prompt.
     """
     by_task: dict[str, list[str]] = {}
     for prompt, task in dict(zip(trace.prompt_id[::-1], trace.task[::-1], strict=True)).items():
@@ -70,10 +58,10 @@ def split_prompts(trace: Trace | EveryPositionLog, holdout: float, generator: np
 
 
 def sampling_errors(test: Trace, generator: np.random.Generator) -> FloatArray | None:
-    """Draw absolute relative errors of tau that a perfect model would have, by resampling prompts.
+    """Draw 4,000 absolute relative errors of tau that a perfect model would have, by resampling held-out prompts.
 
-    `test`: Held-out prompts. Returns 4,000 errors; None with fewer than five prompts that hold a complete cycle, which
-    would often be drawn as they are: no error at all would look likely.
+    None with fewer than five prompts that hold a complete cycle, which would often be drawn as they are: no error at
+    all would look likely.
     """
     counts = test.counts_by_prompt()
     complete = counts.complete_cycles.astype(np.float64)

@@ -13,12 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gumiho_simulator.acceptance.observed.counts import positions
 from gumiho_theory import AcceptanceCounts
-
-FloatArray = NDArray[np.float64]
+from gumiho_theory.types import FloatArray, IntArray
 
 LEVEL = 0.95
 _CELLS = 4_000_000  # resampled numbers held in memory at once
@@ -26,13 +24,7 @@ _CELLS = 4_000_000  # resampled numbers held in memory at once
 
 @dataclass(frozen=True)
 class Interval:
-    """Estimates with their 95 % limits, clustered by prompt.
-
-    Parameters
-    ----------
-    estimate, low, high : ndarray
-        Equal shapes; low and high are nan where fewer than two prompts inform the estimate.
-    """
+    """Estimates with their 95 % limits, clustered by prompt; nan where fewer than two prompts inform the estimate."""
 
     estimate: FloatArray
     low: FloatArray
@@ -46,13 +38,11 @@ class Interval:
 
 
 def small_sample_factor(prompts: float) -> float:
-    """By how much a percentile interval over n resampled prompts has to be stretched.
+    """By how much a percentile interval over n resampled prompts has to be stretched: sqrt(n / (n - 1)) t / z.
 
-    The bootstrap's variance is (n - 1) / n of the unbiased one, and a variance estimated from n prompts
-    calls for Student's t with n - 1 degrees of freedom instead of the normal quantile.
-
-    `prompts`: Number of prompts, or effective number when cycles per prompt vary; at least 2 (smaller values count as
-    2). Returns sqrt(n / (n - 1)) t / z; 1.06 at 32 prompts, 1.22 at 10.
+    The bootstrap's variance is (n - 1) / n of the unbiased one, and a variance estimated from n prompts calls for
+    Student's t with n - 1 degrees of freedom instead of the normal quantile: 1.06 at 32 prompts, 1.22 at 10. n is the
+    effective number when cycles per prompt vary, at least 2 (smaller values count as 2).
     """
     from scipy.stats import norm, t
 
@@ -61,11 +51,10 @@ def small_sample_factor(prompts: float) -> float:
     return float(np.sqrt(n / (n - 1)) * t.ppf(upper, n - 1) / norm.ppf(upper))
 
 
-def effective_prompts(cycles: NDArray[np.int64] | FloatArray) -> float:
-    """Kish's effective number of prompts, (sum w)^2 / sum w^2, for cycles per prompt as weights.
+def effective_prompts(cycles: IntArray | FloatArray) -> float:
+    """Kish's effective number of prompts, (sum w)^2 / sum w^2, for cycles per prompt [G] as weights.
 
-    `cycles` (ndarray [G]): Cycles of each prompt. Returns between 1 and G; 0 without cycles. A few runaway outputs that
-    hold most cycles bring it down.
+    Between 1 and G; 0 without cycles. A few runaway outputs that hold most cycles bring it down.
     """
     weights = np.asarray(cycles, dtype=np.float64)
     square = float((weights**2).sum())
@@ -73,11 +62,9 @@ def effective_prompts(cycles: NDArray[np.int64] | FloatArray) -> float:
 
 
 def stretch(estimate: FloatArray, draws: FloatArray, factor: FloatArray | float) -> tuple[FloatArray, FloatArray]:
-    """Take the percentiles of resampled values and stretch them about the estimate.
+    """Take the percentiles of resampled values [..., B] and stretch them by a factor about the estimate [...].
 
-    `estimate` (ndarray [...]): The estimates. `draws` (ndarray [..., B]): Resampled values; nan where a resample says
-    nothing. `factor` (float or ndarray [...]): See `small_sample_factor`. Returns low, high, ndarray [...]: Limits, not
-    clipped; nan where every draw is nan.
+    Limits are not clipped. A draw is nan where a resample says nothing, a limit where every draw is nan.
     """
     tail = (1 - LEVEL) / 2
     low, high = np.full(estimate.shape, np.nan), np.full(estimate.shape, np.nan)
@@ -88,17 +75,16 @@ def stretch(estimate: FloatArray, draws: FloatArray, factor: FloatArray | float)
 
 
 def resample(
-    statistic: Callable[[NDArray[np.int64]], FloatArray],
+    statistic: Callable[[IntArray], FloatArray],
     prompts: int,
     cells: int,
     generator: np.random.Generator,
     n_resamples: int,
 ) -> FloatArray:
-    """Evaluate a statistic on resampled prompts (`scipy.stats.bootstrap`).
+    """Evaluate S statistics on B resamples of at least two prompts, [S, B] (`scipy.stats.bootstrap`).
 
-    `statistic`: Maps prompt indices [..., n] to values of any number of statistics [S, ...]. `prompts`: Number of
-    prompts to draw from, at least 2. `cells`: Numbers that one resample holds in memory; sets the batch. `n_resamples`:
-    Number of resamples B. Returns ndarray [S, B]: One value of each statistic a resample.
+    `statistic` maps prompt indices [..., n] to values [S, ...]; `cells`, the numbers that one resample holds in memory,
+    set the batch.
     """
     from scipy.stats import DegenerateDataWarning, bootstrap
 
@@ -120,13 +106,12 @@ def resample(
 def resample_ratios(
     part: FloatArray, whole: FloatArray, cells: int, generator: np.random.Generator, n_resamples: int
 ) -> FloatArray:
-    """Evaluate ratios of whole numbers summed over resampled prompts.
+    """Evaluate ratios of whole numbers [G, S], summed over resampled prompts; see `resample`.
 
-    `part`, `whole` (ndarray [G, S]): Numerators and denominators of each prompt. `cells`, `generator`, `n_resamples`:
-    See `resample`. Returns ndarray [S, B]: nan where a resample's denominator is 0.
+    nan where a resample's denominator is 0.
     """
 
-    def ratios(index: NDArray[np.int64]) -> FloatArray:
+    def ratios(index: IntArray) -> FloatArray:
         above, below = part[index].sum(axis=-2), whole[index].sum(axis=-2)
         ratio = np.divide(above, below, out=np.full(below.shape, np.nan), where=below > 0)
         return np.moveaxis(ratio, -1, 0)
@@ -139,19 +124,12 @@ def rate_intervals(
 ) -> tuple[Interval, Interval]:
     """Conditional and survival rates by draft position with prompt-clustered 95 % intervals.
 
-    Parameters
-    ----------
-    counts
-        Cycles at risk and accepted, by prompt and position.
-    generator, n_resamples
-        See `resample`.
-
     Returns
     -------
     conditional, survival : Interval, arrays [D]
-        Pooled rates (micro). Where fewer than two prompts were at risk, no interval (nan). Where resampling
-        shows no spread at all (every cycle accepted, or prompts all alike), an interval is the exact binomial
-        one of the pooled cycles (Clopper and Pearson, 1934), since a width of zero would claim certainty.
+        Pooled rates (micro). Where fewer than two prompts were at risk, no interval (nan). Where resampling shows no
+        spread at all (every cycle accepted, or prompts all alike), an interval is the exact binomial one of the pooled
+        cycles (Clopper and Pearson, 1934), since a width of zero would claim certainty.
 
     Raises
     ------
@@ -174,7 +152,7 @@ def rate_intervals(
 
 
 def _rate_interval(
-    estimate: FloatArray, draws: FloatArray, informed: NDArray[np.int64], trials: FloatArray, successes: FloatArray
+    estimate: FloatArray, draws: FloatArray, informed: IntArray, trials: FloatArray, successes: FloatArray
 ) -> Interval:
     """Return limits of rates [D] by their resampled values [D, B] and the number of prompts behind each."""
     low, high = stretch(estimate, draws, np.array([small_sample_factor(n) for n in informed]))
@@ -193,13 +171,6 @@ def tau_interval(
 ) -> tuple[float, float] | None:
     """Prompt-clustered 95 % interval of tau (bonus included, micro, complete cycles).
 
-    Parameters
-    ----------
-    counts
-        Totals by prompt.
-    generator, n_resamples
-        See `resample`.
-
     Returns
     -------
     tuple of float or None
@@ -210,17 +181,15 @@ def tau_interval(
 
 
 def ratio_interval(
-    part: NDArray[np.int64] | FloatArray,
-    whole: NDArray[np.int64] | FloatArray,
+    part: IntArray | FloatArray,
+    whole: IntArray | FloatArray,
     generator: np.random.Generator,
     n_resamples: int = 2000,
     least: float = 0.0,
 ) -> tuple[float, float] | None:
-    """Prompt-clustered 95 % interval of a ratio of sums, such as mean time a cycle.
+    """Prompt-clustered 95 % interval of a ratio of sums [G], such as mean time a cycle, that is at least `least`.
 
-    `part`, `whole` (ndarray [G]): Numerator and denominator of each prompt; prompts whose denominator is 0 are left
-    out. `generator`, `n_resamples`: See `resample`. `least`: What the ratio is at least. Returns tuple of float or
-    None: Limits, at least `least`; None with fewer than two prompts.
+    Prompts whose denominator is 0 are left out; None with fewer than two others.
     """
     below = np.asarray(whole, dtype=np.float64)
     above = np.asarray(part, dtype=np.float64)[below > 0]
@@ -240,10 +209,9 @@ def ratio_interval(
 
 
 def pmf_intervals(by_prompt: FloatArray, generator: np.random.Generator, n_resamples: int = 2000) -> Interval:
-    """Accepted-length distribution with prompt-clustered 95 % intervals.
+    """P(L = 0..D), pooled over cycles, with prompt-clustered 95 % intervals, arrays [D + 1].
 
-    `by_prompt` (ndarray [G, D + 1]): Complete cycles of each prompt by accepted length L = 0..D; at least one cycle in
-    all. `generator`, `n_resamples`: See `resample`. Returns Interval, arrays [D + 1]: P(L = 0..D), pooled over cycles.
+    From the complete cycles of each prompt by accepted length [G, D + 1], at least one in all.
     """
     by_prompt = by_prompt[by_prompt.sum(axis=1) > 0]
     pooled = by_prompt.sum(axis=0) / by_prompt.sum()

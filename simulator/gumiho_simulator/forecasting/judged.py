@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gumiho_simulator.forecasting.intervals import LEVEL
 from gumiho_simulator.forecasting.results import Row
 from gumiho_simulator.forecasting.tau import Forecast
 from gumiho_theory import InputError, Trace
-
-FloatArray = NDArray[np.float64]
+from gumiho_theory.logs.schema import group_codes
+from gumiho_theory.types import FloatArray
 
 
 @dataclass(frozen=True)
@@ -25,8 +24,8 @@ class JudgedForecast(Row):
 
     Parameters
     ----------
-    model, structure
-        What was forecast.
+    model, structure, supported, note
+        As in `Forecast`.
     predicted, lo, hi
         Forecast tau and its 95 % limits; None when refused.
     measured
@@ -34,15 +33,9 @@ class JudgedForecast(Row):
     total_variation
         Distance between forecast and measured distributions of L, half the sum of absolute differences; None where
         either is unknown.
-    sampling_floor
-        Median absolute relative error that a perfect model would have here, by resampling the held-out prompts; None
-        without prompts, or with few.
-    sampling_floor_95
-        The error that a perfect model would exceed one time in twenty.
-    supported
-        Whether what was fitted on reached every position asked for.
-    note
-        Reason of a refusal, or what the reader has to know; may be empty.
+    sampling_floor, sampling_floor_95
+        Median absolute relative error that a perfect model would have here, by resampling the held-out prompts, and the
+        error that it would exceed one time in twenty; None without prompts, or with few.
     """
 
     columns: ClassVar[tuple[str, ...]] = (
@@ -90,11 +83,10 @@ class JudgedForecast(Row):
 
 
 def judge(one: Forecast, test: Trace | float, floor: FloatArray | None) -> JudgedForecast:
-    """Put a forecast beside a measurement.
+    """Put a forecast beside a measurement; InputError where the held-out prompts have no complete cycle.
 
-    `one`: The forecast. `test`: The held-out prompts' cycles, run with its structure; or tau alone (bonus included),
-    where no more is known. `floor`: Errors that a perfect model would have; see `sampling_errors`. Raises InputError:
-    The held-out prompts have no complete cycle.
+    `test` holds the held-out prompts' cycles, run with its structure; or tau alone (bonus included), where no more is
+    known. `floor` are the errors that a perfect model would have; see `sampling_errors`.
     """
     measured = test if isinstance(test, float) else test.tau()
     if measured is None:
@@ -121,14 +113,9 @@ def judge(one: Forecast, test: Trace | float, floor: FloatArray | None) -> Judge
 
 
 def lengths_by_prompt(trace: Trace, depth: int) -> FloatArray:
-    """Count complete cycles by prompt and accepted length.
-
-    `depth`: Deepest accepted length to make room for. Returns ndarray [G, depth + 1]: Number of cycles with L =
-    0..depth, prompts in order of appearance.
-    """
-    place = {prompt: index for index, prompt in enumerate(trace.prompts)}
-    table = np.zeros((len(place), depth + 1))
-    rows = np.array([place[prompt] for prompt in trace.prompt_id], dtype=np.int64)
+    """Count complete cycles with L = 0..depth by prompt, in order of appearance, [G, depth + 1]."""
+    table = np.zeros((len(trace.prompts), depth + 1))
+    rows = group_codes(trace.prompt_id)
     np.add.at(table, (rows[trace.complete], trace.accepted[trace.complete]), 1)
     return table
 
@@ -137,18 +124,9 @@ def lengths_by_prompt(trace: Trace, depth: int) -> FloatArray:
 class Summary(Row):
     """Judged forecasts summed up; each number is None where no row has it.
 
-    Parameters
-    ----------
-    forecasts, refused
-        Numbers of rows with a forecast and without.
-    median_abs_error, worst_abs_error
-        Of the relative errors of tau.
-    sampling_floor, sampling_floor_95
-        Median of the floors of rows with a forecast; the largest of what a perfect model exceeds one time in twenty.
-    coverage
-        Share of intervals that hold the measurement.
-    relative_width, interval_score, total_variation
-        Means.
+    `forecasts` and `refused` count rows with a forecast and without; the errors are of tau, relative. The floor is the
+    median of rows with a forecast, `sampling_floor_95` the largest; `coverage` the share of intervals that hold the
+    measurement; width, score and total variation are means.
     """
 
     forecasts: int

@@ -10,10 +10,10 @@ from functools import cache
 from importlib import resources
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gumiho_simulator.forecasting.tau import Forecast, Forecasts
 from gumiho_theory import InputError
+from gumiho_theory.types import FloatArray, IntArray
 
 # Relative half-widths: a published point is itself good to about 3 %, a point read off between two others to 5 %.
 _NOISE, _BETWEEN = 0.03, 0.05
@@ -24,11 +24,11 @@ _POWER_RANGE = (-1.5, 2.0)
 
 @cache
 def published_sweeps() -> Mapping[str, Mapping[int, float]]:
-    """Return the published sweeps by name: source, target, drafter and setting, as far as they are given.
+    """Return the published sweeps, tau (bonus included) by draft length, by source, target, drafter and setting.
 
-    Returns dict of dict: tau (bonus included) by draft length: InferenceX (golden acceptance lengths on SPEED-Bench's
-    coding set, Apache-2.0), vLLM issue 20780, and the draft-length audit of Jella et al. (2026). Each point is a run of
-    its own, so the curves are noisy. ``data/published_curves.csv`` names the source of every point.
+    InferenceX (golden acceptance lengths on SPEED-Bench's coding set, Apache-2.0), vLLM issue 20780, and the
+    draft-length audit of Jella et al. (2026). Each point is a run of its own, so the curves are noisy.
+    ``data/published_curves.csv`` names the source of every point.
     """
     text = (resources.files("gumiho_simulator.forecasting") / "data" / "published_curves.csv").read_text("utf-8")
     curves: dict[str, dict[int, float]] = {}
@@ -44,17 +44,7 @@ def published_curves() -> tuple[Mapping[int, float], ...]:
 
 
 def parse_points(text: str) -> dict[int, float]:
-    """Read points such as "1:1.84,2:2.50,3:2.99".
-
-    Parameters
-    ----------
-    text
-        Comma-separated draft length and tau (bonus included).
-
-    Returns
-    -------
-    dict
-        tau by draft length.
+    """Read tau (bonus included) by draft length from text such as "1:1.84,2:2.50,3:2.99".
 
     Raises
     ------
@@ -89,18 +79,16 @@ def forecast_points(
     ----------
     points
         tau (bonus included) by draft length; at least one.
-    lengths
-        Draft lengths to forecast.
     curves
         Sweeps to learn the power from; by default `published_curves`.
 
     Returns
     -------
     Forecasts
-        A tuple; tau, lo and hi are always numbers; `supported` is False beyond the last point. The limits (95 %) hold
-        the spread of the power between published sweeps and the noise of a published point; the points themselves
-        carry no count of prompts. With each sweep left out of the learning in turn, 34 of 35 points beyond length 3
-        were inside, and the median error at length 8 was 2.2 %.
+        tau, lo and hi are always numbers; `supported` is False beyond the last point. The limits (95 %) hold the spread
+        of the power between published sweeps and the noise of a published point; the points themselves carry no count
+        of prompts. With each sweep left out of the learning in turn, 34 of 35 points beyond length 3 were inside, and
+        the median error at length 8 was 2.2 %.
     """
     known, values = _curve(points)
     beyond = max(lengths, default=0) > known[-1]
@@ -113,8 +101,7 @@ def forecast_points(
 def ratio_points(points: Mapping[int, float], lengths: Sequence[int]) -> tuple[Forecast, ...]:
     """Forecast tau of chains beyond the points by a constant ratio of gains: the plain rule to be measured against.
 
-    `points`: tau (bonus included) by draft length; at least one. `lengths`: Draft lengths beyond the last of them.
-    Returns tuple of Forecast: Without limits; model "ratio".
+    Points and lengths as in `forecast_points`; without limits, model "ratio".
     """
     known, values = _curve(points)
     note = f"constant ratio of gains beyond length {known[-1]}"
@@ -130,12 +117,11 @@ def _published_power(points: int) -> tuple[float, float]:
 
 
 def learnt_power(points: int, curves: Sequence[Mapping[int, float]]) -> tuple[float, float]:
-    """Learn by what power of the observed share later gains fade.
+    """Learn by what power of the observed share later gains fade: the middle and half-width of its log.
 
-    `points`: How many points a forecast starts from; three stand for all larger numbers. `curves`: Sweeps, of which
-    those with a point up to that length and two beyond are used. Returns of the log of the power: median over the
-    sweeps, since one odd sweep among eight would move their mean, and half of the range that a further sweep's lies in
-    (95 %, Student's t).
+    From `points` points, three standing for all larger numbers, and those curves that have a point up to that length
+    and two beyond: the median over the sweeps, since one odd sweep among eight would move their mean, and half of the
+    range that a further sweep's lies in (95 %, Student's t).
     """
     from scipy.optimize import minimize_scalar
     from scipy.stats import t
@@ -150,10 +136,10 @@ def learnt_power(points: int, curves: Sequence[Mapping[int, float]]) -> tuple[fl
 
         def misfit(
             log_power: float,
-            known: NDArray[np.int64] = known,
-            values: NDArray[np.float64] = values,
-            beyond: NDArray[np.int64] = beyond,
-            wanted: NDArray[np.float64] = wanted,
+            known: IntArray = known,
+            values: FloatArray = values,
+            beyond: IntArray = beyond,
+            wanted: FloatArray = wanted,
         ) -> float:
             made = np.array([_continued(known, values, int(k), log_power) for k in beyond])
             return float(((made / wanted - 1) ** 2).sum())
@@ -166,9 +152,7 @@ def learnt_power(points: int, curves: Sequence[Mapping[int, float]]) -> tuple[fl
     return float(np.median(found)), float(t.ppf(0.975, n - 1)) * spread
 
 
-def _forecast_one(
-    known: NDArray[np.int64], values: NDArray[np.float64], length: int, power: tuple[float, float]
-) -> Forecast:
+def _forecast_one(known: IntArray, values: FloatArray, length: int, power: tuple[float, float]) -> Forecast:
     last = int(known[-1])
     supported = length <= last
     if supported:
@@ -197,25 +181,25 @@ def _forecast_one(
     )
 
 
-def _curve(points: Mapping[int, float]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _curve(points: Mapping[int, float]) -> tuple[IntArray, FloatArray]:
     """Return lengths, 0 first, and tau at each."""
     return np.array([0, *sorted(points)]), np.array([1.0, *(points[length] for length in sorted(points))])
 
 
-def _continued(known: NDArray[np.int64], values: NDArray[np.float64], length: int, log_power: float) -> float:
+def _continued(known: IntArray, values: FloatArray, length: int, log_power: float) -> float:
     """Return tau at a length beyond the last point."""
     added, ratio = _tail(known, values)
     share = ratio ** np.exp(log_power)
     return float(values[-1] + added * np.sum(share ** np.arange(1, length - int(known[-1]) + 1)))
 
 
-def _between(known: NDArray[np.int64], values: NDArray[np.float64], length: int) -> float:
+def _between(known: IntArray, values: FloatArray, length: int) -> float:
     from scipy.interpolate import PchipInterpolator
 
     return float(PchipInterpolator(known, values)(length))
 
 
-def _tail(known: NDArray[np.int64], values: NDArray[np.float64]) -> tuple[float, float]:
+def _tail(known: IntArray, values: FloatArray) -> tuple[float, float]:
     """Return what the last position added to tau, and by what factor each further one adds less."""
     if known.size == 2:
         # One point: the geometric model's rate a, from tau = 1 + a + ... + a^K, found by bisection.

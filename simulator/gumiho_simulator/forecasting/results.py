@@ -12,10 +12,7 @@ class Row:
     """Names of fields and properties, in order; every field unless given."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the row as plain values.
-
-        Returns dict: One key a column.
-        """
+        """Return the row as plain values, a key a column."""
         return {name: getattr(self, name) for name in self.columns or vars(self)}
 
 
@@ -29,8 +26,5 @@ class Rows(tuple[AnyRow, ...]):
     key: ClassVar[str] = "rows"
 
     def to_json(self) -> dict[str, Any]:
-        """Return what the command that makes such rows prints with ``--json``.
-
-        Returns dict: Key rows (forecasts, of forecasts): a list of dicts.
-        """
+        """Return what the command that makes such rows prints with ``--json``: a list of dicts under one key."""
         return {self.key: [row.to_json() for row in self]}

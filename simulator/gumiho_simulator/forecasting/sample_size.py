@@ -8,12 +8,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gumiho_simulator.forecasting.intervals import LEVEL, effective_prompts, resample, small_sample_factor, stretch
 from gumiho_theory import AcceptanceCounts, InputError, Trace
-
-FloatArray = NDArray[np.float64]
+from gumiho_theory.types import FloatArray, IntArray
 
 POWER = 0.8
 
@@ -26,26 +24,20 @@ class Comparison:
     ----------
     tau_a, tau_b, difference
         Bonus included, micro, over complete cycles, of the prompts compared.
-    lo, hi
-        95 % limits of the difference, prompts resampled (the same ones for both logs where paired).
-    paired
-        Whether both logs hold the same prompts, at least in part: then only shared ones are compared.
-    prompts_a, prompts_b
-        Prompts compared; equal numbers where paired.
-    dropped
-        Prompts with a complete cycle that only one log has, left out of a paired comparison.
-    standard_error
-        Of the difference, by the delta method.
+    lo, hi, standard_error
+        95 % limits of the difference, prompts resampled (the same ones for both logs where paired), and its standard
+        error by the delta method.
+    paired, prompts_a, prompts_b, dropped
+        Whether both logs hold the same prompts, at least in part: then only shared ones are compared, and those with a
+        complete cycle that only one log has are dropped. Prompts compared, equal numbers where paired.
     prompts_needed
         Prompts (of each log) at which a true difference as large as this one comes out different from 0 at 95 % with
-        probability 80 %; None where the difference is 0.
+        probability `power`; None where the difference is 0.
     prompts_needed_lo, prompts_needed_hi
         The same where the true difference is at the far and at the near end of its interval: 95 % limits, the upper one
         None, without bound, where the interval holds 0.
     clusters
         What is called prompts here: prompts, requests, ...; groups where the two logs differ.
-    power
-        That probability.
     """
 
     tau_a: float
@@ -70,13 +62,7 @@ class Comparison:
         return self.lo > 0 or self.hi < 0
 
     def to_json(self) -> dict[str, Any]:
-        """Return what ``gumiho compare --json`` prints.
-
-        Returns
-        -------
-        dict
-            The fields but clusters, different, and tau_convention.
-        """
+        """Return what ``gumiho compare --json`` prints: the fields but clusters, different, and tau_convention."""
         values = {name: value for name, value in vars(self).items() if name != "clusters"}
         convention = "bonus included, micro, complete cycles; interval 95 %, prompts resampled"
         return {**values, "different": self.different, "tau_convention": convention}
@@ -85,26 +71,12 @@ class Comparison:
 def compare(
     a: Trace | AcceptanceCounts, b: Trace | AcceptanceCounts, seed: int = 0, n_resamples: int = 4000
 ) -> Comparison:
-    """Compare tau of two logs, paired by prompt where they share any.
+    """Compare tau (bonus included, micro) of two logs, paired by prompt where they share any.
 
-    tau is 1 + a ratio of sums over prompts. To first order a prompt with n cycles and x accepted tokens moves it by
-    (x - (tau - 1) n) over the mean number of cycles; the variance of these contributions, of their differences where
-    prompts are shared, over the number of prompts is that of the difference (delta method). A prompt that is easy
-    for both logs then cancels, which is why paired comparisons need far fewer prompts.
-
-    Parameters
-    ----------
-    a, b
-        Cycle traces, or counts by prompt.
-    seed
-        Of the resampling.
-    n_resamples
-        Number of resamples.
-
-    Returns
-    -------
-    Comparison
-        tau: bonus included, micro.
+    tau is 1 + a ratio of sums over prompts. To first order a prompt with n cycles and x accepted tokens moves it by (x
+    - (tau - 1) n) over the mean number of cycles; the variance of these contributions, of their differences where
+    prompts are shared, over the number of prompts is that of the difference (delta method). A prompt that is easy for
+    both logs then cancels, which is why paired comparisons need far fewer prompts.
 
     Raises
     ------
@@ -149,11 +121,10 @@ def compare(
 
 
 def prompts_needed(difference: float, variance: float, power: float = POWER) -> int | None:
-    """Return the number of prompts that tells a difference from 0 at 95 %, by normal quantiles.
+    """Return the number of prompts that tells a difference of tau from 0 at 95 % with probability `power`.
 
-    `difference`: True difference of tau. `variance`: Of one prompt's contribution to it (of the difference of its two
-    contributions where paired, else their sum), at least 0. `power`: Probability with which it is to be found. Returns
-    (z_0.975 + z_power)^2 variance / difference^2, rounded up, at least 2; None where the difference is 0.
+    By normal quantiles (z_0.975 + z_power)^2 variance / difference^2, rounded up, at least 2; None where the difference
+    is 0. The variance is that of one prompt's contribution (of the difference of its two where paired, else their sum).
     """
     from scipy.stats import norm
 
@@ -179,7 +150,7 @@ def _contributions(side: FloatArray) -> FloatArray:
 def _limits(
     sides: list[FloatArray], difference: float, paired: bool, generator: np.random.Generator, n_resamples: int
 ) -> tuple[float, float]:
-    def ratio(side: FloatArray, index: NDArray[np.int64]) -> FloatArray:
+    def ratio(side: FloatArray, index: IntArray) -> FloatArray:
         sums = side[index].sum(axis=-2)
         result: FloatArray = sums[..., 0] / sums[..., 1]
         return result

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gumiho_simulator.forecasting.expected import expected_tau
 from gumiho_simulator.forecasting.intervals import Interval, rate_intervals, tau_interval
 from gumiho_simulator.forecasting.results import Row
 from gumiho_theory import AcceptanceCounts, Trace
+from gumiho_theory.types import FloatArray
 
-FloatArray = NDArray[np.float64]
 Limits = list[list[float] | None]
 
 
@@ -29,13 +28,12 @@ def read_log(path: str | os.PathLike[str]) -> Trace | AcceptanceCounts:
     Parameters
     ----------
     path
-        File to read: this toolkit's cycle trace (Parquet) or acceptance counts (JSON), or an engine's log.
+        This toolkit's cycle trace (Parquet) or acceptance counts (JSON), or an engine's log.
 
     Returns
     -------
     Trace or AcceptanceCounts
-        What the file holds, by this toolkit's conventions: accepted lengths without the bonus token, tau
-        with it.
+        By this toolkit's conventions: accepted lengths without the bonus token, tau with it.
 
     Warns
     -----
@@ -63,16 +61,11 @@ class LogSummary(Row):
     ----------
     kind
         "cycles" or "counts".
-    cycles, prompts
-        Their numbers; of a log whose groups are not prompts, the number of groups.
-    clusters
-        What the groups are: prompts, intervals, ...
-    tau, tau_ci
-        Bonus included, micro, over complete cycles, and its 95 % limits, groups resampled; None where it cannot be had.
-    tau_convention
-        That of tau.
-    tau_macro
-        Mean of the groups' own.
+    cycles, prompts, clusters
+        Numbers of cycles and of groups, and what the groups are: prompts, intervals, ...
+    tau, tau_ci, tau_macro
+        Over complete cycles (see `tau_convention`), with 95 % limits, groups resampled; and the mean of the groups'
+        own. None where it cannot be had.
     conditional, conditional_ci, survival, survival_ci, at_risk
         Rates with their limits, and cycles at risk; None where the log has no positions, and so a single interval that
         cannot be had.
@@ -109,20 +102,7 @@ class LogSummary(Row):
 
 
 def summarize(log: Trace | AcceptanceCounts, seed: int = 0) -> LogSummary:
-    """Sum up a log: tau, rates by draft position, times.
-
-    Parameters
-    ----------
-    log
-        A cycle trace or counts.
-    seed
-        Seed of the resampling.
-
-    Returns
-    -------
-    LogSummary
-        tau: bonus included, micro.
-    """
+    """Sum up a log: tau (bonus included, micro), rates by draft position, times."""
     trace = log if isinstance(log, Trace) else None
     counts = log.counts_by_prompt() if isinstance(log, Trace) else log
     complete = counts.complete_cycles > 0

@@ -9,23 +9,13 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gumiho_simulator.acceptance import AcceptanceModel, HiddenMarkovModel, RankTableModel
 from gumiho_simulator.forecasting.fitting import FitResult
 from gumiho_simulator.forecasting.intervals import effective_prompts, small_sample_factor, stretch
 from gumiho_simulator.forecasting.results import Row, Rows
-from gumiho_theory import (
-    ChainStructure,
-    InputError,
-    StaticTree,
-    Structure,
-    conditional_to_survival,
-    length_pmf,
-    tau,
-)
-
-FloatArray = NDArray[np.float64]
+from gumiho_theory import ChainStructure, InputError, StaticTree, Structure, conditional_to_survival, length_pmf, tau
+from gumiho_theory.types import FloatArray
 
 CONVENTION = "bonus included, micro"
 
@@ -42,22 +32,17 @@ class Forecast(Row):
 
     Parameters
     ----------
-    structure
-        Canonical text of the structure.
-    model
-        Name of the acceptance model, or "points" for a forecast from published points.
+    structure, model
+        Canonical text of the structure; name of the acceptance model, or "points" for a forecast from published points.
     tau, lo, hi
-        Forecast tau and 95 % limits for the tau that `new_prompts` further prompts of the same mix will
-        show; None when refused, the limits also when the fit has fewer than two prompts with a complete
-        cycle.
-    supported
-        Whether every position asked for was observed, in this structure.
-    note
-        Reason of a refusal, or what the reader has to know; may be empty.
+        Forecast tau (see `CONVENTION`; cycles that end by a stop left out) and 95 % limits for the tau that
+        `new_prompts` further prompts of the same mix will show; None when refused, the limits also when the fit has
+        fewer than two prompts with a complete cycle.
+    supported, note
+        Whether every position asked for was observed, in this structure; and the reason of a refusal, or what the
+        reader has to know (may be empty).
     pmf, survival
         P(L = 0..D) and P(L >= 1..D); None when refused.
-    convention
-        Of tau: bonus included, micro, cycles that end by a stop left out.
     n_prompts, new_prompts
         Prompts of the fit, and of the run forecast; None when the forecast does not rest on prompts.
     seed
@@ -94,36 +79,29 @@ def forecast(
 ) -> Forecasts:
     """Forecast tau (bonus included, micro) and the distribution of L for draft structures.
 
-    The interval is one for a future measurement. It combines the uncertainty of the fit (its prompts
-    resampled and the model refitted) with the sampling noise of a new set of prompts (resampled from the
-    fit's prompts, each with its own cycles, so that the varying number of cycles a prompt counts): the
-    percentiles of tau(new) - tau(refit), stretched by sqrt(n / (n - 1)) t / z with n the effective number
-    of prompts, because resampling few clusters is known to be too narrow. A model that carries rates to
-    other draft lengths (hmm, rank) adds what such forecasts were found to be wrong by.
+    The interval is one for a future measurement. It combines the uncertainty of the fit (its prompts resampled and the
+    model refitted) with the sampling noise of a new set of prompts (resampled from the fit's prompts, each with its own
+    cycles, so that the varying number of cycles a prompt counts): the percentiles of tau(new) - tau(refit), stretched
+    by sqrt(n / (n - 1)) t / z with n the effective number of prompts, because resampling few clusters is known to be
+    too narrow. A model that carries rates to other draft lengths (hmm, rank) adds what such forecasts were found to be
+    wrong by.
 
-    Models that count positions apart (hazard, rank) refuse positions never observed; the others go on, with
-    `supported` False. A chain shorter than the logged one is supported; unless the model takes into account
-    where cycles of that length begin, its upper limit is raised by 7 % of tau and the note says why. Static
-    trees are forecast by a rank fit. Other structures are forecast only when they are the logged structure
-    itself; rates of one structure do not carry over to another.
+    Models that count positions apart (hazard, rank) refuse positions never observed; the others go on, with `supported`
+    False. A chain shorter than the logged one is supported; unless the model takes into account where cycles of that
+    length begin, its upper limit is raised by 7 % of tau and the note says why. Static trees are forecast by a rank
+    fit. Other structures are forecast only when they are the logged structure itself; rates of one structure do not
+    carry over to another.
 
     Parameters
     ----------
     fitted
         A fit with counts by prompt.
     structures
-        Structures or their text, such as "chain:5".
+        Structures or their text, such as "chain:5"; forecasts come in the same order.
     new_prompts
         Number of prompts of the run to forecast; by default as many as the fit has.
-    seed
-        Seed of the resampling.
-    n_resamples
-        Number of resamples.
-
-    Returns
-    -------
-    Forecasts
-        A tuple, in the order asked for.
+    seed, n_resamples
+        Seed and number of the resamples.
 
     Raises
     ------
@@ -139,10 +117,9 @@ def forecast(
 
 
 def canonical(text: str) -> str:
-    """Return the canonical text of a structure.
+    """Return the canonical text of a structure, equal for equal structures; InputError for ill-formed text.
 
-    `text`: Text of a structure. A static tree's file is not read: its name stands for it, and the file that a log names
-    need not be at hand. Returns text that is equal for equal structures. Raises InputError: Ill-formed text.
+    A static tree's file is not read: its name stands for it, and the file that a log names need not be at hand.
     """
     return text if text.startswith("static:") else str(Structure.parse(text))
 

@@ -21,15 +21,13 @@ _COLUMNS = ("model", "structure", "predicted", "lo", "hi", "measured", "relative
 
 @dataclass(frozen=True)
 class Validation:
-    """A prompt-wise hold-out.
+    """A prompt-wise hold-out, a row a model.
 
     Parameters
     ----------
-    rows
-        One row a model.
     sampling_floor
-        Median relative error that a perfect model would have with that many held-out prompts, by resampling
-        them; None with fewer than five that hold a complete cycle.
+        Median relative error that a perfect model would have with that many held-out prompts, by resampling them; None
+        with fewer than five that hold a complete cycle.
     fits, forecasts
         The fit of each model and its forecast, in the order of `rows`.
     fit_prompts, holdout_prompts
@@ -66,14 +64,7 @@ class Validation:
         return sum_up(self.rows).coverage
 
     def to_json(self) -> dict[str, Any]:
-        """Return what ``gumiho validate --json`` prints.
-
-        Returns
-        -------
-        dict
-            Keys rows, median_abs_error, worst_abs_error, sampling_floor, coverage, fit_prompts,
-            holdout_prompts (numbers of prompts), holdout, seed.
-        """
+        """Return what ``gumiho validate --json`` prints; of the prompts, their numbers."""
         return {
             "rows": [{name: getattr(row, name) for name in _COLUMNS} for row in self.rows],
             "median_abs_error": self.median_abs_error,
@@ -93,8 +84,7 @@ def validate(trace: Trace, holdout: float = 0.5, seed: int = 0, models: Sequence
     Parameters
     ----------
     trace
-        A cycle trace; its provenance names the structure (a chain as deep as the deepest draft when it does
-        not).
+        A cycle trace; its provenance names the structure (a chain as deep as the deepest draft when it does not).
     holdout
         Share of the prompts to hold out, of each task as nearly as whole prompts allow; in (0, 1).
     seed
@@ -110,8 +100,8 @@ def validate(trace: Trace, holdout: float = 0.5, seed: int = 0, models: Sequence
     Raises
     ------
     InputError
-        `holdout` outside (0, 1), an unknown model, too few prompts for two on both sides, or no held-out
-        cycle whose accepted length is known in full.
+        `holdout` outside (0, 1), an unknown model, too few prompts for two on both sides, or no held-out cycle whose
+        accepted length is known in full.
     """
     split = hold_out(trace, holdout, seed)
     train, test = trace.select(split.fit), trace.select(split.held)
@@ -140,15 +130,7 @@ def validate(trace: Trace, holdout: float = 0.5, seed: int = 0, models: Sequence
 
 @dataclass(frozen=True)
 class JudgedModel:
-    """One model fitted to some prompts and judged on others.
-
-    Parameters
-    ----------
-    fit
-        The fit.
-    forecasts, rows
-        Its forecast of each structure, and the same beside the measurement.
-    """
+    """One model fitted to some prompts: its forecast of each structure, and the same beside what others measured."""
 
     fit: FitResult
     forecasts: tuple[Forecast, ...]
@@ -160,9 +142,8 @@ def judge_models(
 ) -> tuple[JudgedModel, ...]:
     """Fit models to some prompts at one structure and judge their forecasts of several structures on the others.
 
-    `train`: The prompts to fit. `tests`: The other prompts' cycles by structure. `seed`: Of the resampling: the
-    intervals', and, in a stream of its own a structure, the sampling floor's. `models`: Names of the models; by default
-    all that `train` has everything for. Returns tuple of JudgedModel: In the order of `models`. Raises InputError: An
+    `tests` are the other prompts' cycles by structure, `models` by default all that `train` has everything for. The
+    seed is that of the intervals and, in a stream of its own a structure, of the sampling floor. InputError for an
     unknown model, or a structure without a complete cycle in its test.
     """
     _, *generators = np.random.default_rng(seed).spawn(1 + len(tests))

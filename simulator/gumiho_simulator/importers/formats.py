@@ -11,29 +11,20 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from gumiho_simulator.importers.engines.gpt_fast import GptFast
-from gumiho_simulator.importers.engines.llama_cpp import LlamaCpp
-from gumiho_simulator.importers.engines.sglang import Sglang
-from gumiho_simulator.importers.engines.tensorrt_llm import TensorRtLlm
-from gumiho_simulator.importers.evaluations.answers import Answers
-from gumiho_simulator.importers.evaluations.gumiho import GumihoLog
-from gumiho_simulator.importers.evaluations.round_lengths import Hass, SpecBench
-from gumiho_simulator.importers.evaluations.specdec_bench import SpecdecBench
-from gumiho_simulator.importers.evaluations.specforge import SpecForge
-from gumiho_simulator.importers.evaluations.speculators import Speculators
+from gumiho_simulator.importers.engines import GptFast, LlamaCpp, Sglang, TensorRtLlm
+from gumiho_simulator.importers.evaluations import (
+    Answers,
+    GumihoLog,
+    Hass,
+    SpecBench,
+    SpecdecBench,
+    SpecForge,
+    Speculators,
+)
 from gumiho_simulator.importers.own import COUNTS, TRACE, is_counts, is_trace, read_own
-from gumiho_simulator.importers.reading.base import Importer
-from gumiho_simulator.importers.reading.entries import LogFile
-from gumiho_simulator.importers.reading.result import Reading
-from gumiho_simulator.importers.reading.several import merge
-from gumiho_simulator.importers.reading.tally import Malformed, Tally
-from gumiho_simulator.importers.vllm.bench import VllmBench
-from gumiho_simulator.importers.vllm.log import VllmLog
-from gumiho_simulator.importers.vllm.metrics import VllmMetrics
-from gumiho_simulator.importers.vllm.request import VllmRequest
+from gumiho_simulator.importers.reading import Importer, LogFile, Malformed, Reading, Tally, merge
+from gumiho_simulator.importers.vllm import VllmBench, VllmLog, VllmMetrics, VllmRequest
 from gumiho_theory import InputError
-
-__all__ = ["FORMATS", "Reading", "import_logs", "read"]
 
 _IMPORTERS: dict[str, type[Importer]] = {
     kind.name: kind
@@ -67,11 +58,6 @@ def read(path: str | os.PathLike[str], form: str = "auto") -> Reading:
         A regular file.
     form
         Name of its format, one of `FORMATS`, or "auto": the one format that recognizes its content.
-
-    Returns
-    -------
-    Reading
-        The log, its format, and what was wrong on the way.
 
     Raises
     ------

@@ -26,10 +26,7 @@ def is_counts(entry: Entry) -> bool:
 
 
 def read_own(path: str, form: str) -> Reading:
-    """Read a cycle trace or acceptance counts.
-
-    Raises InputError: The file is no such file, or contradicts itself.
-    """
+    """Read a cycle trace or acceptance counts; InputError where the file is no such one, or contradicts itself."""
     if form == TRACE:
         return Reading(form, Trace.read(path), ())
     data = read_json(path)

@@ -5,43 +5,28 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gumiho_simulator.replaying.cycles import replay_cycles, stop_accepted
 from gumiho_theory import ChainStructure, DynamicTree, EveryPositionLog, StaticTree, Structure, Trace
 from gumiho_theory.logs.schema import group_codes
-
-IntArray = NDArray[np.int64]
+from gumiho_theory.types import IntArray
 
 _NEVER_TIMED = ("draft_seconds", "verify_seconds", "other_seconds", "expected_accepted")
 _RANKS = ("rank", "q_draft", "p_target")
 
 
 def replay_trace(log: EveryPositionLog, structure: Structure | str) -> Trace:
-    """Replay one structure and write its cycles as a trace, so that models can be fitted to them.
-
-    Parameters
-    ----------
-    log
-        The log.
-    structure
-        A chain, a static tree or a dynamic tree, or its text; see `replay_cycles`.
+    """Replay one structure (see `replay_cycles`) and write its cycles as a trace, so that models can be fitted to them.
 
     Returns
     -------
     Trace
         Cycles in the log's order of prompts and turns, without times. A chain's trace holds the true token's ranks and
-        probabilities where the position was at risk; a tree's does not, since behind its leaves nothing is drafted.
-        The provenance is the log's, with the structure, and ``replayed`` true.
-
-    Raises
-    ------
-    InputError
-        See `replay_cycles`.
+        probabilities where the position was at risk; a tree's does not, since behind its leaves nothing is drafted. The
+        provenance is the log's, with the structure, and ``replayed`` true.
     """
-    asked = Structure.parse(structure) if isinstance(structure, str) else structure
-    cycles = replay_cycles(log, asked)
-    rows, accepted, complete = cycles.row, cycles.accepted, cycles.complete
+    cycles = replay_cycles(log, structure)
+    asked, rows, accepted, complete = cycles.structure, cycles.row, cycles.accepted, cycles.complete
     assert asked.depth is not None  # replay_cycles refuses others
     room = np.minimum(log.drafted[rows], asked.depth)
     # Not complete: a stop was accepted at this depth, or the context ended and cut the draft.
@@ -50,11 +35,11 @@ def replay_trace(log: EveryPositionLog, structure: Structure | str) -> Trace:
     output = group_codes(log.prompt_id, log.turn)
     first = np.flatnonzero(np.diff(output[rows], prepend=-1))
     number = np.arange(len(rows)) - np.repeat(first, np.diff(np.append(first, len(rows))))
-    last = np.zeros(len(rows), dtype=bool)
-    last[np.append(first[1:], len(rows))[: len(first)] - 1] = True
-    ends = _ends(log, output)[rows]
-    reasons = np.full(len(rows), None, dtype=object)
-    reasons[last] = _reasons(log, output)[rows[last]]
+    last = np.diff(output[rows], append=-1) != 0
+    final = _last_rows(log, output)[output[rows]]
+    ends = log.position[final] + (log.stop_reason[final] == "eos")  # a stop id has no row of its own
+    reasons = log.stop_reason[final]
+    reasons[~last] = None
     arrays: dict[str, Any] = {
         "prompt_id": log.prompt_id[rows],
         "task": log.task[rows],
@@ -94,18 +79,6 @@ def _last_rows(log: EveryPositionLog, output: IntArray) -> IntArray:
     last = np.zeros(int(output.max(initial=-1)) + 1, dtype=np.int64)
     np.maximum.at(last, output, np.arange(log.n_rows))
     return last
-
-
-def _ends(log: EveryPositionLog, output: IntArray) -> IntArray:
-    """Return by row the position of its output's last token; a stop id has no row of its own."""
-    last = _last_rows(log, output)
-    ends: IntArray = (log.position[last] + (log.stop_reason[last] == "eos"))[output]
-    return ends
-
-
-def _reasons(log: EveryPositionLog, output: IntArray) -> NDArray[np.object_]:
-    reasons: NDArray[np.object_] = log.stop_reason[_last_rows(log, output)][output]
-    return reasons
 
 
 def _nodes(structure: Structure, room: IntArray) -> IntArray:

@@ -19,38 +19,26 @@ from gumiho_simulator.forecasting.results import Row, Rows
 from gumiho_simulator.replaying.static_trees import in_sample_note
 from gumiho_theory import AcceptanceCounts, ChainStructure, EveryPositionLog, InputError, StaticTree, Structure
 from gumiho_theory.logs.schema import group_codes
-
-BoolArray = NDArray[np.bool_]
-IntArray = NDArray[np.int64]
+from gumiho_theory.types import BoolArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
 class ReplayedCycles:
-    """The cycles of a run that did not have to be made, in the order of the log's prompts and turns.
+    """The cycles of a run of `structure` that did not have to be made, in the order of the log's prompts and turns.
 
-    Parameters
-    ----------
-    row : int array [C]
-        Row of the log that each cycle starts at.
-    accepted : int array [C]
-        Accepted length L (no bonus).
-    complete : bool array [C]
-        Whether a trace would hold L as known in full: neither was a stop id accepted nor the draft cut by the end
-        of the context.
-    tied : bool array [C]
-        Whether L hangs on which of several equally probable candidates the drafter had taken first.
+    Arrays are [C]: the row of the log that each starts at; its accepted length L (no bonus); whether it is complete, L
+    known in full to a trace (neither was a stop id accepted nor the draft cut by the end of the context); and whether
+    it is tied, L hanging on which of several equally probable candidates the drafter had taken first.
     """
 
+    structure: Structure
     row: IntArray
     accepted: IntArray
     complete: BoolArray
     tied: BoolArray
 
     def counts(self, log: EveryPositionLog) -> AcceptanceCounts:
-        """Sum the cycles by prompt of the log they were replayed from.
-
-        `log`: That log. Returns one group a prompt, without positions.
-        """
+        """Sum the cycles by prompt of the log they were replayed from, without positions."""
         prompt = group_codes(log.prompt_id)[self.row]
 
         def by_prompt(values: IntArray | BoolArray) -> IntArray:
@@ -71,17 +59,14 @@ class Replay(Row):
 
     Parameters
     ----------
-    structure
-        Its text.
     tau, lo, hi
-        Mean accepted length over complete cycles (bonus included, micro) and its 95 % limits, prompts resampled;
-        None without a complete cycle, or with fewer than two prompts that hold one.
+        Mean accepted length over complete cycles (bonus included, micro) and its 95 % limits, prompts resampled; None
+        without a complete cycle, or with fewer than two prompts that hold one.
     cycles, censored_cycles
         All cycles, and those that are not complete.
-    exact
-        Whether the cycles are those of a real run of the structure; otherwise `note` says what is open.
-    note
-        What the result rests on, or None.
+    exact, note
+        Whether the cycles are those of a real run of the structure; otherwise the note says what is open. It says what
+        the result rests on, or is None.
     """
 
     structure: str
@@ -95,44 +80,31 @@ class Replay(Row):
 
 
 def replay(log: EveryPositionLog, structures: Sequence[Structure | str], seed: int = 0) -> Rows[Replay]:
-    """Replay structures on the texts of an every-position log.
+    """Replay structures on the texts of an every-position log, in order; raises as `replay_cycles` does.
 
     Parameters
     ----------
-    log
-        The log.
     structures
         Chains and static trees no deeper than the log, and dynamic trees among the log's own structures.
     seed
         Seed of the resampling.
-
-    Returns
-    -------
-    Rows of Replay
-        A tuple, one a structure, in order.
-
-    Raises
-    ------
-    InputError
-        See `replay_cycles`.
     """
     return Rows(_replay(log, structure, seed) for structure in structures)
 
 
 def _replay(log: EveryPositionLog, structure: Structure | str, seed: int) -> Replay:
-    structure = Structure.parse(structure) if isinstance(structure, str) else structure
     cycles = replay_cycles(log, structure)
     counts = cycles.counts(log)
     lo, hi = tau_interval(counts, np.random.default_rng(seed)) or (None, None)
     tied, notes = int(cycles.tied.sum()), []
     if log.provenance["temperature"]:
         notes.append("given the logged text, which was drawn")
-    known = in_sample_note(structure, log) if isinstance(structure, StaticTree) else None
+    known = in_sample_note(cycles.structure, log) if isinstance(cycles.structure, StaticTree) else None
     notes += [known] if known else []
     if tied:
         notes.append(f"{tied} cycles hang on candidates of equal probability")
     return Replay(
-        structure=str(structure),
+        structure=str(cycles.structure),
         tau=counts.tau(),
         lo=lo,
         hi=hi,
@@ -150,8 +122,7 @@ def replay_cycles(log: EveryPositionLog, structure: Structure | str) -> Replayed
     than the rounding of drafting one by one and many at once. Ties are seen among the candidates that the log holds
     (``top_q``); a structure that is among the log's own is read off it and needs no such clause.
 
-    `structure`: A chain, a static tree or a dynamic tree, or its text. Returns of every prompt and turn. Raises
-    InputError: A structure deeper than the log or a dynamic tree that the log does not hold; candidates that were
+    InputError for a structure deeper than the log or a dynamic tree that the log does not hold; candidates that were
     drawn, so that text and acceptance hang together; or a log that lacks what tells where its outputs end.
     """
     asked = Structure.parse(structure) if isinstance(structure, str) else structure
@@ -177,14 +148,11 @@ def replay_cycles(log: EveryPositionLog, structure: Structure | str) -> Replayed
         wanted = f"a chain, a static tree, or one of the log's own structures: {known}"
         raise InputError("structure", str(asked), wanted)
     complete = (log.drafted[rows] >= deepest) & ~stop_accepted(log, rows, accepted)
-    return ReplayedCycles(rows, accepted, complete, tied)
+    return ReplayedCycles(asked, rows, accepted, complete, tied)
 
 
 def stop_accepted(log: EveryPositionLog, rows: IntArray, accepted: IntArray) -> BoolArray:
-    """Tell whether each cycle accepts a stop id; behind one there is no text, so it is the last accepted.
-
-    `rows`, `accepted` (int array [C]): Rows that cycles start at, and accepted lengths. Returns bool array [C].
-    """
+    """Tell whether each cycle [C] accepts a stop id; behind one there is no text, so it is the last accepted."""
     last = log.true_token[rows, np.maximum(accepted - 1, 0)]
     stops: BoolArray = (accepted > 0) & np.isin(last, np.array(log.provenance["stop_ids"], dtype=np.int64))
     return stops

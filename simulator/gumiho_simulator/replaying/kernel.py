@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gumiho_simulator.compiled import compiled
-
-IntArray = NDArray[np.int64]
+from gumiho_theory.types import BoolArray, IntArray
 
 
 @compiled
@@ -23,17 +21,17 @@ def walk_by_rank(
     ranks: IntArray,
     behind: IntArray,
     depth: int,
-) -> tuple[IntArray, IntArray, NDArray[np.bool_]]:
-    """Walk a tree given by rank paths.
+) -> tuple[IntArray, IntArray, BoolArray]:
+    """Walk a tree given by rank paths; return rows, accepted lengths and ties of the C cycles.
 
-    `order` (int array [N]): Rows of the log, output by output, in order of position. `first`, `end` (int array [O]):
-    Place in `order` of each output's first row, and the place from which no cycle starts. `rank` (int array [N, D]):
-    Rank of the true token; 0 = none. `equals` (int array [N, D]): Number of candidates as probable as the true token,
-    itself counted; 0 where there is no such candidate. `starts` (int array [M + 2]): Where each node's children begin
-    in `ranks`; the child at place c is node c + 1. Node 0 is the root. `ranks` (int array [M]): Rank of each node among
-    its siblings. `behind` (int array [M + 2]): Number of what stands behind a node, equal for equal subtrees; the last
-    for no node at all. `depth`: Deepest node. Returns rows, accepted, int array [C]. Returns tied, bool array [C]:
-    Whether the length hangs on which of several equally probable candidates was drafted first.
+    `order` [N] are the log's rows, output by output, in order of position; `first` and `end` [O] each output's first
+    place in it, and the place from which no cycle starts. `rank` [N, D] is the true token's, 0 = none; `equals` [N, D]
+    counts the candidates as probable as it, itself too, 0 where there is none such.
+
+    Of the tree, no deeper than `depth`, node 0 is the root; `starts` [M + 2] is where each node's children begin in
+    `ranks` [M], their ranks among siblings; the child at place c is node c + 1. `behind` [M + 2] numbers what stands
+    behind a node, equal for equal subtrees; the last is for no node at all. A length is tied where it hangs on which of
+    several equally probable candidates was drafted first.
     """
     n = order.size
     rows = np.empty(n, np.int64)
@@ -83,7 +81,7 @@ def walk_by_rank(
 @compiled
 def walk_by_length(
     order: IntArray, first: IntArray, end: IntArray, accepted: IntArray
-) -> tuple[IntArray, IntArray, NDArray[np.bool_]]:
+) -> tuple[IntArray, IntArray, BoolArray]:
     """Walk by accepted lengths that are known for every row [N]; see `walk_by_rank`. No cycle is tied."""
     n = order.size
     rows = np.empty(n, np.int64)

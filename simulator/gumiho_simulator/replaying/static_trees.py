@@ -21,8 +21,6 @@ class BestTree:
 
     Parameters
     ----------
-    tree
-        The tree.
     tau
         Expected with those rates (bonus included) under path independence: in sample, so without an interval.
     at_risk
@@ -38,13 +36,7 @@ class BestTree:
     made_from: dict[str, Any]
 
     def to_json(self) -> dict[str, Any]:
-        """Return what ``gumiho tree --json`` prints.
-
-        Returns
-        -------
-        dict
-            nodes (root included), depth, tau, tau_convention, at_risk.
-        """
+        """Return what ``gumiho tree --json`` prints."""
         return {
             "nodes": self.tree.tree.n_nodes,
             "depth": self.tree.depth,
@@ -54,13 +46,7 @@ class BestTree:
         }
 
     def write(self, path: Path, log: Path) -> None:
-        """Write the tree's file, with the name of the log's file in it.
-
-        Raises
-        ------
-        InputError
-            The file cannot be written.
-        """
+        """Write the tree's file, with the name of the log's file in it; InputError where it cannot be written."""
         self.tree.write(path, {"file": log.name, **self.made_from})
 
 
@@ -71,15 +57,8 @@ def best_tree(trace: Trace, nodes: int = 16, ranks: int = 10) -> BestTree:
     ----------
     trace
         A cycle trace that logs ranks.
-    nodes
-        Nodes of the tree, root included.
-    ranks
-        Candidates that a node may open.
-
-    Returns
-    -------
-    BestTree
-        The tree; its tau includes the bonus.
+    nodes, ranks
+        Nodes of the tree, root included, and candidates that a node may open.
 
     Raises
     ------
@@ -96,10 +75,9 @@ def best_tree(trace: Trace, nodes: int = 16, ranks: int = 10) -> BestTree:
 
 
 def in_sample_note(tree: StaticTree, log: EveryPositionLog) -> str | None:
-    """Say so where a tree was chosen by prompts of a log.
+    """Say so where a tree was chosen by prompts of a log, told by their ids.
 
-    `tree`: A tree; only one that was read from a file can say what it was made from. `log`: The log that it is replayed
-    on. Returns prompts are told by their ids. None where the file does not say, or the prompts are others.
+    None where the prompts are others, or the tree's file does not say; one that was not read from a file cannot.
     """
     if tree.source is None:
         return None

@@ -52,21 +52,7 @@ class Importance(Rows[PositionImportance]):
 
 
 def importance(log: EveryPositionLog, length: int | None = None, seed: int = 0) -> Importance:
-    """Replay a chain as if one head after another never erred.
-
-    Parameters
-    ----------
-    log
-        The log.
-    length
-        Of the chain; as deep as the log unless given.
-    seed
-        Of the resampling.
-
-    Returns
-    -------
-    Importance
-        A tuple, one a position.
+    """Replay a chain, as deep as the log unless given, as if one head after another never erred.
 
     Raises
     ------

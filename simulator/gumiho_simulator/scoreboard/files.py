@@ -40,12 +40,7 @@ def score_folder(
 
 
 def read_logs(folder: str | os.PathLike[str]) -> tuple[dict[str, EveryPositionLog], dict[str, Trace], tuple[str, ...]]:
-    """Read every-position logs and cycle traces of a folder and the folders in it.
-
-    Parameters
-    ----------
-    folder
-        Files that end in .parquet are read, others not looked at.
+    """Read the every-position logs and cycle traces, files that end in .parquet, of a folder and the folders in it.
 
     Returns
     -------
@@ -87,8 +82,6 @@ def write_scoreboard(board: Scoreboard, path: Path) -> tuple[Path, Path]:
 
     Parameters
     ----------
-    board
-        What `scoreboard` returned.
     path
         One of the files, ending in .csv or .json, the other stands beside it; or the name of both without an ending.
 

@@ -24,18 +24,15 @@ class ScoreRow(JudgedForecast):
 
     Parameters
     ----------
-    source
-        "replay" (an every-position log), "trace" (cycle traces) or "published" (tau by draft length alone).
-    log
-        File or curve.
+    source, log
+        "replay" (an every-position log), "trace" (cycle traces) or "published" (tau by draft length alone); file or
+        curve.
     fitted_on
         What the model was fitted on, always of other prompts than the measurement.
     kind
         Of the structure: chain, static tree, dynamic tree, or same: the structure that was fitted.
-    seed
-        Of the split of the prompts; None where there is none.
-    fit_prompts, holdout_prompts
-        Numbers of prompts; None where there are none.
+    seed, fit_prompts, holdout_prompts
+        Of the split of the prompts, and numbers of them; None where there is none.
     rank_correlation, regret
         Of this model over all structures of this log and split; see `TransferSummary`.
     """
@@ -98,10 +95,9 @@ class ScoreSummary(Summary):
 
 
 def summarise(rows: Sequence[ScoreRow]) -> tuple[ScoreSummary, ...]:
-    """Sum rows up by source, model and kind of structure.
+    """Sum rows up by source, model and kind of structure, in order of appearance.
 
-    `rows`: Any rows. Returns tuple of ScoreSummary: In order of appearance, a model's "all" first; "advised" last of a
-    source that has its models.
+    A model's "all" comes first, "advised" last of a source that has its models.
     """
     made: list[ScoreSummary] = []
     for source in dict.fromkeys(row.source for row in rows):

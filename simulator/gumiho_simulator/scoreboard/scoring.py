@@ -17,17 +17,7 @@ Progress = Callable[[str, int], object]
 
 @dataclass(frozen=True)
 class Scoreboard:
-    """All forecasts, their summaries, and what could not be scored.
-
-    Parameters
-    ----------
-    rows, summaries
-        See `ScoreRow` and `ScoreSummary`.
-    skipped
-        Files, and parts of files, that were left out, each with the reason.
-    seeds
-        Seeds of the splits.
-    """
+    """All forecasts, their summaries, and the files and parts of files that were left out, each with the reason."""
 
     rows: tuple[ScoreRow, ...]
     summaries: tuple[ScoreSummary, ...]
@@ -35,13 +25,7 @@ class Scoreboard:
     seeds: tuple[int, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values.
-
-        Returns
-        -------
-        dict
-            Keys convention, seeds, holdout, rows, summaries (lists of dicts, a key a field), skipped.
-        """
+        """Return plain values: convention, seeds, holdout, rows, summaries (lists of dicts, a key a field), skipped."""
         return {
             "convention": f"tau: {CONVENTION}, over complete cycles; errors relative to the measured tau",
             "seeds": list(self.seeds),
@@ -60,14 +44,10 @@ def scoreboard(
     progress: Progress | None = None,
     skipped: Sequence[str] = (),
 ) -> Scoreboard:
-    """Score every forecast that the logs allow on prompts that it was not fitted to.
+    """Score every forecast that the logs and traces, by name, allow on prompts that it was not fitted to.
 
     Parameters
     ----------
-    logs
-        Every-position logs by name.
-    traces
-        Cycle traces by name.
     seeds
         One split of the prompts a seed.
     published

@@ -29,10 +29,8 @@ def score_log(name: str, log: EveryPositionLog, seed: int) -> tuple[list[ScoreRo
     """Fit every model to chain:3 replayed on half of the prompts, forecast other structures, replay them on the rest.
 
     Forecast are chains of 1, 2, 3, 5 and 7, two static trees, of 8 and 20 nodes, that are the best by the ranks of the
-    prompts fitted to, and the trees among the log's own structures.
-
-    `name`: Name of the log. `seed`: Seed of the split and of the resampling. Returns notes, list of str: Structures
-    left out, with the reason. Raises InputError: A log that cannot be replayed, or too few prompts.
+    prompts fitted to, and the trees among the log's own structures. Returned with notes on structures left out.
+    InputError for a log that cannot be replayed, or too few prompts.
     """
     if log.depth < 1:
         raise InputError("log", "no draft position", "at least one")
@@ -62,10 +60,9 @@ def score_log(name: str, log: EveryPositionLog, seed: int) -> tuple[list[ScoreRo
 def score_traces(name: str, traces: Mapping[str, Trace], seed: int) -> tuple[list[ScoreRow], list[str]]:
     """Fit every model to one cycle trace on half of the prompts and forecast the others, and other structures' traces.
 
-    `name`: Name of the fitted trace. `traces`: By structure, the fitted one first; all of the same prompts. `seed`:
-    Seed of the split and of the resampling. Returns rows, list of ScoreRow: A dynamic tree's trace that logged what its
-    scores promised has a row for that too. Returns notes, list of str: None so far. Raises InputError: Too few prompts,
-    or structures that contradict the drafts.
+    The traces are by structure, the fitted one first, all of the same prompts. A dynamic tree's trace that logged what
+    its scores promised has a row for that too. No notes so far. InputError for too few prompts, or structures that
+    contradict the drafts.
     """
     source = next(iter(traces))
     split = hold_out(traces[source], HOLDOUT, seed)
@@ -81,7 +78,7 @@ def score_traces(name: str, traces: Mapping[str, Trace], seed: int) -> tuple[lis
 def score_published() -> list[ScoreRow]:
     """Forecast each published curve from its points up to length 3, with what the other curves taught.
 
-    Returns of each length beyond 3: model "points", and "ratio", a constant ratio of gains, without interval.
+    Each length beyond 3 has a row of model "points", and of "ratio", a constant ratio of gains, without interval.
     """
     sweeps = published_sweeps()
     rows: list[ScoreRow] = []

@@ -19,15 +19,9 @@ from gumiho_theory import InputError, Trace
 class TransferSummary(Summary):
     """One model's rows, summed up over the structures that it forecast, the one of the fit left out.
 
-    Parameters
-    ----------
-    model
-        Its name.
-    rank_correlation
-        Kendall's tau-b between forecast and measured orders of all structures forecast, by speed where times are known,
-        otherwise by tau; None with fewer than two.
-    regret
-        Share of the best measured value (speed or tau) that the structure with the best forecast falls short by.
+    `rank_correlation` is Kendall's tau-b between forecast and measured orders of all structures forecast, by speed
+    where times are known, otherwise by tau; None with fewer than two. `regret` is the share of the best measured value
+    (speed or tau) that the structure with the best forecast falls short by.
     """
 
     columns: ClassVar[tuple[str, ...]] = (
@@ -47,14 +41,12 @@ class TransferSummary(Summary):
 
 @dataclass(frozen=True)
 class TransferValidation:
-    """All rows, and a summary a model.
+    """All rows, by model, then by structure, and a summary a model.
 
     Parameters
     ----------
     fit_structure
         Structure of the trace that was fitted.
-    rows, summaries
-        By model, then by structure.
     fit_prompts, holdout_prompts
         Prompt ids of both parts.
     ranked_by
@@ -93,8 +85,6 @@ def score_transfers(
     ----------
     traces
         Traces of one drafter on the same prompts, by structure text.
-    fit_structure
-        The one to fit.
     holdout, seed, models
         As in `gumiho_simulator.forecasting.validate`, which is this for the logged structure alone.
 
@@ -147,10 +137,9 @@ def _summary(rows: Sequence[JudgedForecast], fit_structure: str, seconds: Mappin
 
 
 def ranking(rows: Sequence[JudgedForecast], seconds: Mapping[str, float]) -> tuple[float | None, float | None]:
-    """Say how well one model's forecasts rank the structures.
+    """Say how well one model's forecasts rank the structures: rank correlation and regret; see `TransferSummary`.
 
-    `rows`: Its rows. `seconds`: Mean time of a cycle by structure; without it structures are ranked by tau. Returns see
-    `TransferSummary`.
+    By tau over the mean time `seconds` of a cycle of each structure, or by tau where it has none.
     """
     made = [row for row in rows if row.predicted is not None]
     if len(made) < 2:

@@ -6,13 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gumiho_simulator.acceptance.chain.tokens import TokenChain
 from gumiho_simulator.acceptance.observed.cycle_log import CycleLog
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from gumiho_theory.types import FloatArray, IntArray
 
 # Longer outputs are cut into pieces that begin anew: the steps of a pass stay few, a cut loses one link in 256.
 _PIECE = 256
@@ -24,16 +21,8 @@ _STEP = 1e-20  # of the complex-step derivative, which has no cancellation
 class Pieces:
     """Pieces of outputs, longest first, to be passed through side by side.
 
-    Parameters
-    ----------
-    symbols : int array [U]
-        Codes that occur.
-    codes : int array [pieces, steps]
-        Index into `symbols`; U beyond a piece's end.
-    prompt : int array [pieces]
-        Prompt of each piece.
-    prompts
-        Number of prompts.
+    `symbols` [U] are the codes that occur, `codes` [pieces, steps] index them (U beyond a piece's end), `prompt`
+    [pieces] is the prompt of each piece, and `prompts` how many there are.
     """
 
     symbols: IntArray
@@ -59,22 +48,10 @@ class Pieces:
 
 
 def log_likelihood(chain: TokenChain, pieces: Pieces) -> tuple[FloatArray, FloatArray]:
-    """Return each prompt's log-likelihood, nats, and its derivatives.
+    """Return each prompt's log-likelihood [G], nats, and its derivatives [G, P] in one vector of parameters.
 
     The forward-backward recursion (Baum et al., 1970), one cycle a step: a cycle's outcome is one matrix, the sum over
     all paths of difficulties through its tokens.
-
-    Parameters
-    ----------
-    chain
-        One vector of parameters.
-    pieces
-        The cycles.
-
-    Returns
-    -------
-    ndarray [G], ndarray [G, P]
-        Log-likelihood and score by prompt; their sums are those of the log.
     """
     value, score = np.zeros(pieces.prompts), np.zeros((pieces.prompts, chain.theta.size))
     if not pieces.codes.size:
@@ -103,8 +80,7 @@ def _pass(
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Run forwards and backwards: log-likelihoods [Q], before and after [T, Q, N], derivative of the start [Q, N].
 
-    `before` is the state's distribution given the past; `after` the likelihood of the future relative to its own given
-    the past.
+    `before` is the state given the past, `after` the likelihood of the future relative to its own given the past.
     """
     pieces, steps = codes.shape
     lengths = (codes < len(matrices)).sum(axis=1)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from gumiho_theory.types import AnyArray, FloatArray
 
 
-def logistic(x: NDArray[Any]) -> NDArray[Any]:
+def logistic(x: AnyArray) -> AnyArray:
     """1 / (1 + exp(-x)); complex numbers pass through, for derivatives by a complex step."""
-    value: NDArray[Any] = 0.5 * (1 + np.tanh(x / 2))
+    value: AnyArray = 0.5 * (1 + np.tanh(x / 2))
     return value
 
 
@@ -24,26 +21,11 @@ def logit(rates: FloatArray) -> FloatArray:
 
 
 def anchored(measured: FloatArray, modelled: FloatArray, asked: FloatArray, weights: FloatArray) -> FloatArray:
-    """Move measured rates by what a model says changes between the logged draft and the one asked for.
+    """Move measured rates by what a model says changes from the logged draft to the one asked for, [..., K].
 
-    At the logged draft itself the result is the measured rates, whatever the model: the model is trusted with the
-    change alone. Beyond the measured positions the model's own rates are shifted by the average misfit.
-
-    Parameters
-    ----------
-    measured : ndarray [..., D]
-        Conditional rates of the log.
-    modelled : ndarray [..., D]
-        The model's rates for the logged draft.
-    asked : ndarray [..., K]
-        The model's rates for the draft asked for.
-    weights : ndarray [D]
-        Weights of the average, cycles at risk.
-
-    Returns
-    -------
-    ndarray [..., K]
-        Conditional rates.
+    Rates are conditional, `measured` and `modelled` of the log [..., D]. At the logged draft itself the result is the
+    measured rates, whatever the model: the model is trusted with the change alone. Beyond the measured positions the
+    model's own rates are shifted by the average misfit, weighted by `weights` [D], cycles at risk.
     """
     known = min(measured.shape[-1], asked.shape[-1])
     misfit = logit(measured) - logit(modelled)

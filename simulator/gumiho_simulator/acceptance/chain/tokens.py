@@ -15,15 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gumiho_simulator.acceptance.chain.links import logistic
-
-AnyArray = NDArray[Any]
-FloatArray = NDArray[np.float64]
+from gumiho_theory.types import AnyArray, FloatArray, IntArray
 
 # Deeper positions share the effect of this one; few logs draft deeper, fewer have cycles that get there.
 FREE_DEPTHS = 12
@@ -33,16 +29,9 @@ _LEAST = 1e-9
 
 @dataclass(frozen=True)
 class TokenChain:
-    """The chain for given parameters.
+    """The chain of S = `states` difficulties and F = `depths` effects, those of the logged depth, at most 12.
 
-    Parameters
-    ----------
-    states
-        Number of difficulties S.
-    depths
-        Number of depth effects F: the logged depth, at most 12.
-    theta : array [..., P]
-        Parameters; see the module.
+    Its parameters `theta` [..., P] are as the module says.
     """
 
     states: int
@@ -66,9 +55,8 @@ class TokenChain:
     def difficulties(self) -> tuple[AnyArray, AnyArray]:
         """Return the transition matrix [..., S, S] of the difficulties and their stationary shares [..., S].
 
-        A token keeps the difficulty z of the one before with its persistence, or else draws one anew. Such a chain
-        is reversible and has no negative eigenvalue: it cannot be nearly periodic, which free matrices fitted to
-        logs of one draft length were found to become.
+        A token keeps the difficulty of the one before with its persistence, or else draws one anew. Such a chain is
+        reversible, without negative eigenvalues: not nearly periodic, as free matrices fitted to one length became.
         """
         keep = np.broadcast_to(logistic(self.part("persistence")), (*self.theta.shape[:-1], self.states))
         shares = self.part("shares")
@@ -107,7 +95,7 @@ class TokenChain:
         right, _ = self.rates(1)
         return np.concatenate([stationary * right, stationary * (1 - right)], axis=-1)
 
-    def symbols(self, codes: NDArray[np.int64]) -> AnyArray:
+    def symbols(self, codes: IntArray) -> AnyArray:
         """Return the matrices [..., U, N, N] of a cycle's outcomes, by the codes of `CycleLog`."""
         wanted = {int(code): index for index, code in enumerate(codes)}
         n = 2 * self.states
@@ -120,15 +108,21 @@ class TokenChain:
             accepted = accepted @ right
         return made
 
+    def outcomes(self, length: int, shifts: AnyArray | None = None) -> Iterator[AnyArray]:
+        """Yield for L = 0..`length` the matrices [..., N, N] of a cycle of chain:`length` that accepts L tokens."""
+        n = 2 * self.states
+        accepted: AnyArray = np.broadcast_to(np.eye(n), (*self.theta.shape[:-1], n, n))
+        for i, (right, wrong) in enumerate(self.steps(length + 1, shifts)):
+            # The token behind a draft accepted in full is the target's own; the drafter might have missed it.
+            yield accepted @ (wrong if i < length else right + wrong)
+            accepted = accepted @ right
+
     def cycle_starts(self, length: int, shifts: AnyArray | None = None) -> AnyArray:
         """Return the stationary distribution [..., N] of the state in which the cycles of chain:`length` begin."""
         n = 2 * self.states
-        accepted: AnyArray = np.broadcast_to(np.eye(n), (*self.theta.shape[:-1], n, n))
-        restart: AnyArray = np.zeros_like(accepted)
-        for i, (right, wrong) in enumerate(self.steps(length + 1, shifts)):
-            # The token behind a draft accepted in full is the target's own; the drafter might have missed it.
-            restart = restart + accepted @ (wrong if i < length else right + wrong)
-            accepted = accepted @ right
+        restart: AnyArray = np.zeros((*self.theta.shape[:-1], n, n))
+        for outcome in self.outcomes(length, shifts):
+            restart = restart + outcome
         balance = np.swapaxes(restart, -1, -2) - np.eye(n)
         balance[..., -1, :] = 1.0
         target = np.zeros((*balance.shape[:-1], 1))
@@ -139,14 +133,9 @@ class TokenChain:
     def chain_rates(self, length: int, shifts: AnyArray | None = None, starts: AnyArray | None = None) -> FloatArray:
         """Return the conditional rates [..., length] of chain:`length`, pooled over its cycles.
 
-        Parameters
-        ----------
-        length
-            Draft length.
-        shifts : array [..., length + 1], optional
-            Added to the logits by depth; the last stands for the target's own token behind a full draft.
-        starts : array [..., N], optional
-            Distribution of the state in which cycles begin; by default the draft's own stationary one.
+        `shifts` [..., length + 1] are added to the logits by depth; the last is for the target's own token behind a
+        full draft. Cycles begin in a state drawn from `starts` [..., N], by default the draft's own stationary
+        distribution.
         """
         state = self.cycle_starts(length, shifts) if starts is None else starts
         rates = []
@@ -156,7 +145,7 @@ class TokenChain:
             state = state / rates[-1][..., None]
         return np.stack(rates, axis=-1)
 
-    def simulate(self, length: int, tokens: int, generator: np.random.Generator) -> NDArray[np.int64]:
+    def simulate(self, length: int, tokens: int, generator: np.random.Generator) -> IntArray:
         """Draw one output of at least `tokens` tokens and return the accepted lengths of its cycles of chain:`length`.
 
         `theta` is one vector here. The target's own token counts: L accepted make L + 1 tokens.

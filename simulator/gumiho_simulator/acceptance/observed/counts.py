@@ -5,28 +5,17 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gumiho_theory import AcceptanceCounts, InputError
-
-FloatArray = NDArray[np.float64]
+from gumiho_theory.types import FloatArray
 
 
 class KaplanMeier:
     """Conditional rates estimated one position at a time: accepted / at risk, pooled over cycles.
 
     L is a discrete survival time and 1 - p_i its hazard; a cycle cut short (end of the text, end of the context) stays
-    at risk up to the cut. The product of the rates is the Kaplan-Meier survival (Kaplan and Meier, 1958).
-
-    Parameters
-    ----------
-    counts
-        Cycles at risk and accepted, by prompt and position.
-
-    Raises
-    ------
-    InputError
-        The counts lack positions, or no cycle was ever at risk.
+    at risk up to the cut. The product of the rates is the Kaplan-Meier survival (Kaplan and Meier, 1958). Raises as
+    `positions` does.
     """
 
     def __init__(self, counts: AcceptanceCounts) -> None:
@@ -61,7 +50,7 @@ class KaplanMeier:
     def log_likelihood(self, counts: AcceptanceCounts, smoothing: float) -> float:
         """Return the log-likelihood (nats) of counts; `smoothing` is added to both outcomes of each rate.
 
-        0 is the fit itself, 0.5 the Krichevsky-Trofimov rule that keeps a rate off 0 and 1 when other prompts are
+        0 is the fit itself, 0.5 the Krichevsky-Trofimov rule that keeps rates off 0 and 1 when other prompts are
         scored.
         """
         seen, won = self.at_risk.sum(axis=0), self.accepted.sum(axis=0)
@@ -70,23 +59,7 @@ class KaplanMeier:
 
 
 def positions(counts: AcceptanceCounts) -> tuple[FloatArray, FloatArray]:
-    """Return the cycles at risk and accepted by prompt and draft position, as floats.
-
-    Parameters
-    ----------
-    counts
-        Counts by prompt.
-
-    Returns
-    -------
-    at_risk, accepted : ndarray [G, D]
-        Numbers of cycles.
-
-    Raises
-    ------
-    InputError
-        The counts lack positions, or no cycle was ever at risk.
-    """
+    """Return the cycles at risk and accepted by prompt and draft position, float [G, D]; InputError without any."""
     if counts.at_risk is None or counts.accepted is None:
         raise InputError("counts", "totals without draft positions", "cycles at risk and accepted by position")
     at_risk = np.asarray(counts.at_risk, dtype=np.float64)
@@ -97,25 +70,23 @@ def positions(counts: AcceptanceCounts) -> tuple[FloatArray, FloatArray]:
 
 
 def binomial_log_likelihood(at_risk: FloatArray, accepted: FloatArray, rates: FloatArray) -> float:
-    """Return sum of k log r + (n - k) log(1 - r), with 0 log 0 = 0, over positions.
+    """Return the sum over positions of k log r + (n - k) log(1 - r), nats, with 0 log 0 = 0; all arrays are [D].
 
-    Parameters
-    ----------
-    at_risk, accepted : ndarray [D]
-        Numbers of cycles n and k.
-    rates : ndarray [D]
-        Conditional rates; ignored where n = 0.
-
-    Returns
-    -------
-    float
-        Nats; -inf when a rate of 0 or 1 is contradicted.
+    -inf where a rate of 0 or 1 is contradicted; rates where n = 0 are ignored.
     """
     refused = at_risk - accepted
     with np.errstate(divide="ignore", invalid="ignore"):
         won = np.where(accepted > 0, accepted * np.log(rates), 0.0)
         lost = np.where(refused > 0, refused * np.log1p(-rates), 0.0)
     return float(won.sum() + lost.sum())
+
+
+def freeze(holder: object, *names: str) -> None:
+    """Replace a frozen dataclass's arrays by read-only int64 copies."""
+    for name in names:
+        array = np.array(getattr(holder, name), dtype=np.int64)
+        array.setflags(write=False)
+        object.__setattr__(holder, name, array)
 
 
 def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:

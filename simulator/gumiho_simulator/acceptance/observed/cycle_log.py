@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gumiho_simulator.acceptance.observed.counts import freeze
 from gumiho_theory import InputError, Trace
-
-IntArray = NDArray[np.int64]
+from gumiho_theory.logs.schema import group_codes
+from gumiho_theory.types import IntArray
 
 MAX_CYCLES = 5_000_000
 _MAX_DEPTH = 512
@@ -19,21 +19,12 @@ _MAX_DEPTH = 512
 
 @dataclass(frozen=True, eq=False)
 class CycleLog:
-    """The cycles of every output in order. O outputs (prompt and turn), C cycles in all, D = `depth`.
+    """The cycles of every output in order: O outputs (prompt and turn), C cycles in all.
 
-    Parameters
-    ----------
-    depth
-        Deepest draft D.
-    prompts
-        Names of the prompts, distinct.
-    prompt_of : int array [O]
-        Index of each output's prompt.
-    starts : int array [O + 1]
-        Where each output's codes begin; the last entry is C.
-    codes : int array [C]
-        Three for each accepted length L: 3 L, position L + 1 was tried and refused; 3 L + 1, the draft ended there,
-        all accepted, and the target's own token followed; 3 L + 2, nothing is known beyond L (an end of text).
+    `depth` is that of the deepest draft, D. Prompts are distinct; `prompt_of` [O] is each output's, by index, and
+    `starts` [O + 1] where its codes begin, the last entry being C. The `codes` [C] are three for each accepted length
+    L: 3 L, position L + 1 was tried and refused; 3 L + 1, the draft ended there, all accepted, and the target's own
+    token followed; 3 L + 2, nothing is known beyond L (an end of text).
     """
 
     depth: int
@@ -43,24 +34,14 @@ class CycleLog:
     codes: IntArray
 
     def __post_init__(self) -> None:
-        for name in ("prompt_of", "starts", "codes"):
-            array = np.array(getattr(self, name), dtype=np.int64)
-            array.setflags(write=False)
-            object.__setattr__(self, name, array)
+        freeze(self, "prompt_of", "starts", "codes")
 
     @classmethod
     def of(cls, trace: Trace) -> CycleLog:
-        """Read the order of a trace's cycles.
-
-        Raises
-        ------
-        InputError
-            More than 5,000,000 cycles.
-        """
+        """Read the order of a trace's cycles; InputError for more than 5,000,000."""
         if trace.n_cycles > MAX_CYCLES:
             raise InputError("cycles in order", trace.n_cycles, f"at most {MAX_CYCLES}; take fewer prompts")
-        place = {prompt: index for index, prompt in enumerate(trace.prompts)}
-        prompt = np.array([place[name] for name in trace.prompt_id], dtype=np.int64)
+        prompt = group_codes(trace.prompt_id)
         order = np.lexsort((trace.cycle, trace.turn, prompt))
         limit = np.where(trace.complete, trace.drafted, trace.censored_at)
         end = np.where(trace.complete, 1, 2)
@@ -69,13 +50,7 @@ class CycleLog:
         return cls(trace.depth, trace.prompts, prompt[order][first], np.append(first, trace.n_cycles), codes[order])
 
     def select(self, prompts: Sequence[str]) -> CycleLog:
-        """Return the outputs of some prompts, in the order asked for.
-
-        Raises
-        ------
-        InputError
-            A prompt does not occur.
-        """
+        """Return the outputs of some prompts, in the order asked for; InputError where one does not occur."""
         place = {prompt: index for index, prompt in enumerate(self.prompts)}
         for prompt in prompts:
             if prompt not in place:
@@ -99,20 +74,7 @@ class CycleLog:
 
     @classmethod
     def from_json(cls, data: Any, prompts: tuple[str, ...]) -> CycleLog:
-        """Read what `to_json` returned.
-
-        Parameters
-        ----------
-        data
-            JSON values.
-        prompts
-            The prompts of the counts beside it, which must be the same.
-
-        Raises
-        ------
-        InputError
-            Anything that is no such log, names the place.
-        """
+        """Read what `to_json` returned, of the same prompts as the counts beside it; InputError names the place."""
         if not isinstance(data, dict) or not isinstance(data.get("outputs"), list):
             raise InputError("cycles", type(data).__name__, "an object with depth, prompts and outputs")
         depth = data.get("depth")
@@ -139,10 +101,5 @@ class CycleLog:
             owners.append(owner)
             pieces.append(codes)
         sizes = [len(piece) for piece in pieces]
-        return cls(
-            depth,
-            prompts,
-            np.array(owners, dtype=np.int64),
-            np.cumsum([0, *sizes]),
-            np.concatenate([*pieces, np.zeros(0, dtype=np.int64)]),
-        )
+        every = np.concatenate([*pieces, np.zeros(0, dtype=np.int64)])
+        return cls(depth, prompts, np.array(owners, dtype=np.int64), np.cumsum([0, *sizes]), every)

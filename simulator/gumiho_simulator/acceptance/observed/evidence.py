@@ -36,25 +36,13 @@ class Observations:
 
     @classmethod
     def of(cls, data: Trace | AcceptanceCounts) -> Observations:
-        """Sum up a log.
-
-        Raises
-        ------
-        InputError
-            A trace of more cycles than their order can be kept of.
-        """
+        """Sum up a log; InputError for a trace of more cycles than their order can be kept of."""
         if isinstance(data, AcceptanceCounts):
             return cls(data)
         return cls(data.counts_by_prompt(), CycleLog.of(data), RankCounts.of(data))
 
     def need(self, model: str, parts: Sequence[str]) -> None:
-        """Refuse a log that lacks a part.
-
-        Raises
-        ------
-        InputError
-            Names the model, and the log it needs.
-        """
+        """Refuse a log that lacks a part, by an InputError that names the model and the log it needs."""
         for part in parts:
             if getattr(self, part) is None:
                 raise InputError(f"log for the {model} model", f"no {part}", _WANTED[part])
@@ -70,10 +58,7 @@ class Observations:
     def select(self, prompts: Sequence[str]) -> Observations:
         """Return what the log shows of some prompts, in the order asked for.
 
-        Raises
-        ------
-        InputError
-            A prompt does not occur or is asked for twice.
+        InputError where one does not occur or is asked for twice.
         """
         return Observations(
             self.counts.select(prompts),
@@ -92,13 +77,7 @@ class Observations:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Observations:
-        """Read what `to_json` returned, among other keys.
-
-        Raises
-        ------
-        InputError
-            Parts that are ill-formed or contradict one another.
-        """
+        """Read what `to_json` returned, among other keys; InputError for ill-formed or contradictory parts."""
         counts = value.get("counts")
         if not isinstance(counts, dict):
             raise InputError("counts", type(counts).__name__, "the counts of the fit")

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gumiho_simulator.acceptance.observed.counts import freeze
 from gumiho_theory import InputError, Trace
-
-IntArray = NDArray[np.int64]
+from gumiho_theory.logs.schema import group_codes
+from gumiho_theory.types import IntArray
 
 MAX_RANKS = 32
 _MAX_DEPTH = 512
@@ -19,16 +19,10 @@ _MAX_DEPTH = 512
 
 @dataclass(frozen=True, eq=False)
 class RankCounts:
-    """Ranks of the true token at the positions that were at risk and ranked.
+    """Ranks of the true token of G prompts at the positions that were at risk and ranked.
 
-    Parameters
-    ----------
-    prompts
-        Names of the G prompts.
-    at_risk : int array [G, D]
-        Cycles that reached the depth and whose candidates there were ranked.
-    hits : int array [G, D, R]
-        Those of them in which the true token had rank r = 1..R.
+    `at_risk` [G, D] counts the cycles that reached the depth and whose candidates there were ranked, `hits` [G, D, R]
+    those of them in which the true token had rank r = 1..R.
     """
 
     prompts: tuple[str, ...]
@@ -36,10 +30,7 @@ class RankCounts:
     hits: IntArray
 
     def __post_init__(self) -> None:
-        for name in ("at_risk", "hits"):
-            array = np.array(getattr(self, name), dtype=np.int64)
-            array.setflags(write=False)
-            object.__setattr__(self, name, array)
+        freeze(self, "at_risk", "hits")
 
     @classmethod
     def of(cls, trace: Trace) -> RankCounts | None:
@@ -54,11 +45,10 @@ class RankCounts:
         depth = int(np.argmin(np.append(seen.sum(axis=0), 0) > 0))
         if not depth:
             return None
-        place = {prompt: index for index, prompt in enumerate(trace.prompts)}
-        prompt = np.array([place[name] for name in trace.prompt_id], dtype=np.int64)
+        prompt, count = group_codes(trace.prompt_id), len(trace.prompts)
         ranks = min(int(trace.rank.max()), MAX_RANKS) or 1
-        at_risk = np.zeros((len(place), depth), dtype=np.int64)
-        hits = np.zeros((len(place), depth, ranks), dtype=np.int64)
+        at_risk = np.zeros((count, depth), dtype=np.int64)
+        hits = np.zeros((count, depth, ranks), dtype=np.int64)
         for i in range(depth):
             np.add.at(at_risk[:, i], prompt, seen[:, i])
             hit = seen[:, i] & (trace.rank[:, i] > 0) & (trace.rank[:, i] <= ranks)
@@ -77,13 +67,7 @@ class RankCounts:
 
     @classmethod
     def from_json(cls, data: Any, prompts: tuple[str, ...]) -> RankCounts:
-        """Read what `to_json` returned.
-
-        Raises
-        ------
-        InputError
-            Arrays of other shapes, or hits that exceed the cycles at risk.
-        """
+        """Read what `to_json` returned; InputError for other shapes, or hits that exceed the cycles at risk."""
         if not isinstance(data, dict):
             raise InputError("ranks", type(data).__name__, "an object with at_risk and hits")
         at_risk = _integers(data.get("at_risk"), "at_risk", 2)

@@ -12,9 +12,7 @@ from gumiho_simulator.acceptance.chain.tokens import TokenChain
 from gumiho_simulator.acceptance.hidden_markov import HiddenMarkovModel
 from gumiho_simulator.acceptance.prompt_mixture import MixtureModel
 from gumiho_theory import InputError, length_pmf
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from gumiho_theory.types import FloatArray, IntArray
 
 _DEEPEST = 512
 _MOST_TOKENS = 2**31
@@ -25,12 +23,8 @@ _ROUNDS, _CLOSE, _LEAST = 200, 1e-12, 1e-6
 class SimulatedOutputs:
     """Outputs drawn from a model, O of them, C cycles in all.
 
-    Parameters
-    ----------
-    accepted : int16 array [C]
-        Accepted length L of each cycle (no bonus), output by output.
-    starts : int array [O + 1]
-        Where each output's cycles begin; the last entry is C.
+    `accepted` [C] holds the accepted length L of each cycle (no bonus), output by output; `starts` [O + 1] where each
+    output's cycles begin, the last entry being C.
     """
 
     accepted: NDArray[np.int16]
@@ -46,27 +40,9 @@ def simulate_outputs(
 ) -> SimulatedOutputs:
     """Draw outputs of chain:`depth` from a fitted model; independent cycles are drawn faster by `simulate_lengths`.
 
-    Parameters
-    ----------
-    model
-        A hidden Markov or a prompt mixture fit. Hidden Markov cycles follow from one another; their pooled rates are
-        those of ``model.conditional(depth)``. Prompts of a mixture each have a difficulty of their own.
-    depth
-        Draft length, at least 1.
-    outputs, tokens
-        Number of outputs, and tokens that each has at least; the last cycle is not cut.
-    generator
-        Source of randomness.
-
-    Returns
-    -------
-    SimulatedOutputs
-        The cycles in order.
-
-    Raises
-    ------
-    InputError
-        Numbers out of range.
+    Hidden Markov cycles follow from one another; their pooled rates are those of ``model.conditional(depth)``. Prompts
+    of a mixture each have a difficulty of their own. Each output has `tokens` tokens at least; its last cycle is not
+    cut. InputError for numbers out of range.
     """
     # numba starts slowly: only who simulates waits for it.
     from gumiho_simulator.acceptance.simulating.kernel import draw_apart, draw_in_order
@@ -86,14 +62,14 @@ def simulate_outputs(
 
 
 def matched_shifts(model: HiddenMarkovModel, depth: int) -> FloatArray:
-    """Return what to add to the chain's logits by depth so that its pooled rates are the model's forecast.
+    """Return what to add to the chain's logits by depth [depth + 1] so that its pooled rates are the model's forecast.
 
-    `model`: The fit. `depth`: Draft length. Returns ndarray [depth + 1]: Shifts; the last stands for the target's own
-    token behind a full draft. A forecast rate of 0 or 1, which no finite shift gives, is taken as one in a million.
+    The last is for the target's own token behind a full draft. A forecast rate of 0 or 1, which no finite shift gives,
+    is taken as one in a million.
     """
     chain = model.chain
     wanted = logit(np.clip(model.conditional(depth), _LEAST, 1 - _LEAST))
-    shifts = np.array(model.trend(depth))
+    shifts = np.array(model.trend(chain, depth))
     for _ in range(_ROUNDS):
         misfit = wanted - logit(np.clip(chain.chain_rates(depth, shifts), _LEAST / 10, 1 - _LEAST / 10))
         shifts[:depth] += misfit
@@ -105,25 +81,18 @@ def matched_shifts(model: HiddenMarkovModel, depth: int) -> FloatArray:
 def cycle_table(chain: TokenChain, shifts: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the distribution of a cycle given the state of the token before it: exact, by the chain's matrices.
 
-    `chain`: One vector of parameters, N states of a token. `shifts` (ndarray [K + 1]): Added to the logits by depth; K
-    is the draft length. Returns start, ndarray [N]: Distribution of the state at an output's first token. Returns
-    table, ndarray [N, K + 1, N]: P(L accepted, and the state of the cycle's last token | the state before); sums to 1
-    over the last two axes.
+    `start` [N] is the state's distribution at an output's first token. `table` [N, K + 1, N] is P(L accepted, and the
+    state of the cycle's last token | the state before); it sums to 1 over the last two axes. `shifts` [K + 1] are added
+    to the logits by depth.
     """
-    length = shifts.size - 1
-    accepted = np.eye(2 * chain.states)
-    outcomes = []
-    for i, (right, wrong) in enumerate(chain.steps(length + 1, shifts)):
-        outcomes.append(accepted @ (wrong if i < length else right + wrong))
-        accepted = accepted @ right
+    outcomes = list(chain.outcomes(shifts.size - 1, shifts))
     return np.asarray(chain.start(), dtype=np.float64), np.stack(outcomes, axis=1)
 
 
 def alias_tables(pmf: FloatArray) -> tuple[FloatArray, IntArray]:
-    """Return Walker's alias tables (1977) of discrete distributions: a draw takes one number whatever their size.
+    """Return Walker's alias tables (1977) of distributions [S, M]: a draw takes one number whatever their size.
 
-    `pmf` (ndarray [S, M]): Probabilities, each row summing to 1. Returns chances, ndarray [S, M]: Probability that
-    outcome m, drawn evenly, is kept. Returns others, int array [S, M]: Outcome to take otherwise.
+    Outcome m, drawn evenly, is kept with probability `chances` [S, M], otherwise `others` [S, M] is taken.
     """
     rows, size = pmf.shape
     chances, others = np.ones((rows, size)), np.tile(np.arange(size), (rows, 1))

@@ -6,26 +6,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumiho_simulator.compiled import compiled
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from gumiho_theory.types import FloatArray, IntArray
 
 
 @compiled
 def draw_in_order(
-    start: FloatArray,
-    chances: FloatArray,
-    others: IntArray,
-    outputs: int,
-    tokens: int,
-    generator: np.random.Generator,
+    start: FloatArray, chances: FloatArray, others: IntArray, outputs: int, tokens: int, generator: np.random.Generator
 ) -> tuple[NDArray[np.int16], IntArray]:
     """Draw outputs whose cycles follow from one another: one number an output, one a cycle.
 
-    `start` (ndarray [N]): Cumulative distribution of the first token's state. `chances`: ndarray [N, M]. `others` (int
-    array [N, M]): Alias tables of a cycle's outcome by the state before it: outcome L N + state behind it. `outputs`,
-    `tokens`: Number of outputs, and tokens that each has at least. Returns accepted, int16 array [C]. Returns starts,
-    int array [outputs + 1].
+    `start` [N] is the cumulative distribution of the first token's state; `chances` and `others` [N, M] are alias
+    tables of a cycle's outcome by the state before it: outcome L N + state behind it. Returned as `SimulatedOutputs`
+    holds them.
     """
     states, size = chances.shape
     accepted = np.empty(outputs * tokens, np.int16)
@@ -53,10 +45,9 @@ def draw_in_order(
 
 @compiled
 def draw_apart(cdfs: FloatArray, tokens: int, generator: np.random.Generator) -> tuple[NDArray[np.int16], IntArray]:
-    """Draw outputs whose cycles are independent given the output: one number a cycle.
+    """Draw outputs whose cycles are independent given the output, by cumulative distributions [O, K + 1] of L.
 
-    `cdfs` (ndarray [O, K + 1]): Cumulative distribution of L for each output. `tokens`: Tokens that each has at least.
-    Returns accepted, int16 array [C]. Returns starts, int array [O + 1].
+    One number a cycle; returned as `SimulatedOutputs` holds them.
     """
     outputs, size = cdfs.shape
     accepted = np.empty(outputs * tokens, np.int16)

@@ -48,10 +48,7 @@ class Answers(Importer):
 
 
 def choices(entry: Entry) -> Iterator[dict[str, Any]]:
-    """Yield an answer's choices.
-
-    Raises Malformed: The entry has none, or one that is no object.
-    """
+    """Yield an answer's choices; `Malformed` where it has none, or one that is no object."""
     listed = (entry.value or {}).get("choices")
     if not isinstance(listed, list) or not listed or not all(isinstance(one, dict) for one in listed):
         raise Malformed("no answer with choices")

@@ -91,8 +91,8 @@ def json_object(entry: Entry) -> dict[str, Any]:
 def histogram(value: Any, name: str, first: int = 0) -> list[int]:
     """Return cycles by accepted length L = 0, 1, ..., from a list or from a sparse map.
 
-    `value`: A list whose index is L + first, or an object whose keys are; a missing key is an empty bucket. `name`:
-    What an error names. `first`: Key of L = 0: 1 where keys count emitted tokens, bonus included.
+    A list's index, or an object's key, is L + `first` (1 where keys count emitted tokens, bonus included); a missing
+    key is an empty bucket. Errors name `name`.
     """
     if isinstance(value, dict):
         buckets = {length_of(key, name): count(cycles, name) for key, cycles in value.items()}

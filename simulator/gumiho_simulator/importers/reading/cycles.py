@@ -48,13 +48,6 @@ class CycleRows:
     def trace(self, form: str) -> Trace:
         """Return the trace: every cycle complete, drafts taken for chains, times and ranks missing.
 
-        Parameters
-        ----------
-        form
-            Name of the format, for the provenance.
-
-        Notes
-        -----
         Prompts' lengths are not in such logs: positions count from the start of each output.
         """
         prompt, turn, drafted, accepted = (

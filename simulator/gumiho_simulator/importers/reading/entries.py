@@ -24,16 +24,10 @@ _PROBED = 8  # lines looked at to tell JSON lines from one large document
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of a log, or one object of a JSON document.
+    """One line of a log, stripped, or one object of a JSON document.
 
-    Parameters
-    ----------
-    number
-        Number of the line, or of the object within the document, from 1.
-    text
-        The line, stripped; "" for an object of a document.
-    value
-        The JSON object that it is; None for text.
+    The number is that of the line, or of the object within the document, from 1. The text is "" for an object of a
+    document, `value` the JSON object that either is, None for text.
     """
 
     number: int
@@ -43,28 +37,14 @@ class Entry:
 
 @dataclass(frozen=True)
 class LogFile:
-    """A log that can be read again and again; nothing of it is held.
-
-    Parameters
-    ----------
-    path
-        The file.
-    document
-        Whether it is one JSON value rather than lines.
-    """
+    """A log, one JSON document or lines, that can be read again and again; nothing of it is held."""
 
     path: str
     document: bool
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> LogFile:
-        """Look at a file's first lines.
-
-        Raises
-        ------
-        InputError
-            The file cannot be read, or is one JSON value of more than 64 MiB.
-        """
+        """Look at a file's first lines; InputError where it cannot be read, or is one JSON value of over 64 MiB."""
         name = os.fspath(path)
         with _opened(name) as file:
             size = os.fstat(file.fileno()).st_size

@@ -17,11 +17,9 @@ class Reading:
 
     Parameters
     ----------
-    format
-        Name of the format.
     log
-        Cycles where the log gives every one of them, else counts. All of them are complete: no format but
-        this toolkit's own says where an output's end censors one.
+        Cycles where the log gives every one of them, else counts. All of them are complete: no format but this
+        toolkit's own says where an output's end censors one.
     warnings
         What was left out, contradicted itself or had to be read one way of several; one sentence each.
     deepest
@@ -36,11 +34,7 @@ class Reading:
     def to_json(self) -> dict[str, Any]:
         """Return what ``gumiho traces import --json`` prints, but for the name of the file that it writes.
 
-        Returns
-        -------
-        dict
-            format, kind ("cycles" or "counts"), groups and cycles (numbers of them), tau and tau_convention, survival
-            (P(L >= i) by draft position; None where the log has none), warnings.
+        Groups and cycles are numbers of them; `survival` is P(L >= i) by draft position, None where the log has none.
         """
         counts = self.log.counts_by_prompt() if isinstance(self.log, Trace) else self.log
         return {
@@ -55,17 +49,9 @@ class Reading:
         }
 
     def write(self, path: str | os.PathLike[str]) -> Reading:
-        """Write the log: cycles as a trace (Parquet), counts as JSON.
+        """Write the log, cycles as a trace (Parquet), counts as JSON; InputError where the file cannot be written.
 
-        Returns
-        -------
-        Reading
-            The same, with a warning more where the file's suffix says the other kind.
-
-        Raises
-        ------
-        InputError
-            The file cannot be written.
+        Returned with a warning more where the file's suffix says the other kind.
         """
         if isinstance(self.log, Trace):
             self.log.write(path)

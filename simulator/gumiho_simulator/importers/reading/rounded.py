@@ -15,11 +15,10 @@ def half_unit(printed: str) -> float:
 
 
 def survivors(rates: Sequence[float], half: float, cycles: int, total: int) -> list[int] | None:
-    """Return the counts by position that rounded survival rates stand for.
+    """Return the counts by position that survival rates rounded to within `half` stand for; None where there are none.
 
-    `rates` (float [D]): P(L >= i), rounded. `half`: Half a unit of the last digit printed. `cycles`, `total`: Cycles,
-    and the accepted tokens that the counts sum to. Returns not rising, each within rounding of its rate, summing to
-    `total`; of several the first that nearest-integer counts lead to. None where no such counts exist.
+    They do not rise, each is within rounding of its rate, and they sum to `total`; of several the first that
+    nearest-integer counts lead to.
     """
     if any(rate > 1 for rate in rates):
         return None
@@ -56,11 +55,10 @@ def cycles_of(
 ) -> tuple[int, bool]:
     """Return how many cycles a rounded mean stands for, and whether only that number can be.
 
-    `accepted`, `drafted`: Accepted and drafted tokens, both exact. `mean`, `half`: 1 + accepted / cycles, rounded, and
-    half a unit of its last digit. `rates`, `rate_half`: Survival rates by position, rounded, where they are printed
-    too. `depth`: Most tokens that a cycle drafts, where known. Returns cycles, int: Full drafts in every cycle where
-    that fits; else the number nearest to the mean among those that rates and drafted tokens allow. 0 where none does.
-    Returns exact, bool: False where another number fits as well.
+    Accepted and drafted tokens are exact; `mean` is 1 + accepted / cycles, rounded to within `half`, the survival
+    rates, where they are printed too, to within `rate_half`; `depth` is the most tokens that a cycle drafts, where
+    known. Full drafts in every cycle where that fits; else the number nearest to the mean among those that rates and
+    drafted tokens allow. 0 where none does.
     """
     extra = mean - 1
     if extra + half <= 0 or (not accepted and extra > half):

@@ -17,15 +17,7 @@ from gumiho_theory.types import AnyArray
 def merge(readings: Sequence[Reading], paths: Sequence[str]) -> Reading:
     """Join readings; groups whose names occur in several files carry the file's name before their own.
 
-    Parameters
-    ----------
-    readings, paths
-        At least one of each, in the same order.
-
-    Raises
-    ------
-    InputError
-        The files are of different formats, or one file is named twice.
+    Readings and paths are in the same order. InputError for different formats, or one file named twice.
     """
     if len(readings) == 1:
         return readings[0]

@@ -52,16 +52,9 @@ class _Group:
 class Tally:
     """Counts by group, the cycles themselves while they are few enough, and warnings.
 
-    Parameters
-    ----------
-    place
-        The file, for errors.
-    unit
-        What entries are numbered by: line or object.
-    deepest
-        Least depth of drafts whose depth the log does not tell: that of other files of the same log.
-    clusters
-        What a group of the format is, in the plural.
+    Errors name the file, `place`; entries are numbered by `unit`, line or object; `clusters` is what a group of the
+    format is, in the plural. Drafts whose depth the log does not tell are at least `deepest` deep, as other files of
+    the same log say.
     """
 
     def __init__(self, place: str, unit: str, deepest: int = 0, clusters: str = "groups") -> None:
@@ -78,10 +71,7 @@ class Tally:
     def totals(self, name: str, cycles: int, accepted: int) -> None:
         """Add cycles of a log without positions: their number, and their accepted tokens (no bonus).
 
-        Raises
-        ------
-        Malformed
-            More tokens than any draft has.
+        `Malformed` where these are more than any draft has.
         """
         if accepted > cycles * MAX_DEPTH:
             raise Malformed(f"{accepted} tokens accepted in {cycles} cycles")
@@ -92,19 +82,10 @@ class Tally:
         group.total += accepted
 
     def survivors(self, name: str, cycles: int, accepted: Sequence[int], deeper: bool = False) -> None:
-        """Add cycles and how many of them accepted position i = 1..D: at least i tokens.
+        """Add cycles and how many of them accepted position i = 1..D: at least i tokens; not rising.
 
-        Who accepted position i - 1 counts as having drafted i.
-
-        Parameters
-        ----------
-        name, cycles
-            The group and its cycles.
-        accepted : int [D]
-            Not rising, at most `cycles`.
-        deeper
-            Whether the log ends at the longest accepted draft, so that drafts may have been deeper. They are
-            then taken to be as deep as the longest accepted draft of the whole file.
+        Who accepted position i - 1 counts as having drafted i. A log that ends at the longest accepted draft may have
+        had deeper ones (`deeper`), then taken to be as deep as the longest accepted draft of the whole file.
         """
         self._cycles = None
         self._survivors(name, cycles, accepted, deeper)
@@ -112,23 +93,10 @@ class Tally:
     def rounded(
         self, name: str, cycles: int, accepted: int, rates: Sequence[float], half: float, deeper: bool = False
     ) -> list[int] | None:
-        """Add cycles by rounded survival rates, and without positions where these contradict the accepted tokens.
+        """Add cycles by survival rates rounded to within `half`; without positions where they contradict `accepted`.
 
-        Parameters
-        ----------
-        name, cycles, accepted
-            The group, its cycles and their accepted tokens.
-        rates : float [D]
-            P(L >= i), rounded; none where they are not printed.
-        half
-            Half a unit of the last digit printed.
-        deeper
-            See `survivors`.
-
-        Returns
-        -------
-        list of int or None
-            How many cycles accepted each position; None where there are no positions.
+        Rates are [] where they are not printed; `deeper` as in `survivors`. Returned is how many cycles accepted each
+        position, None where there are no positions.
         """
         found = survivors(rates, half, cycles, accepted) if rates else None
         if found is None:
@@ -143,17 +111,7 @@ class Tally:
         self._histogram(name, cycles, depth)
 
     def turn(self, name: str, task: str | None, accepted: Sequence[int], drafted: Sequence[int] | None) -> None:
-        """Add the cycles of one turn, in order.
-
-        Parameters
-        ----------
-        name, task
-            Name and category of the prompt.
-        accepted
-            Accepted length L (no bonus) of each cycle.
-        drafted
-            Draft depth of each cycle; None where the log does not say.
-        """
+        """Add the cycles of a prompt's next turn: accepted lengths (no bonus), in order, and draft depths if logged."""
         by_depth: dict[int | None, list[int]] = {}
         for length, depth in zip(accepted, [None] * len(accepted) if drafted is None else drafted, strict=True):
             buckets = by_depth.setdefault(depth, [])
@@ -192,13 +150,7 @@ class Tally:
         self.warn("means or rates without a number of cycles: left out", number)
 
     def finish(self, name: str) -> Reading:
-        """Return what was counted.
-
-        Raises
-        ------
-        InputError
-            Nothing was.
-        """
+        """Return what was counted; InputError where nothing was."""
         if not self._groups and not self._no_draft:
             if self._unknown is not None:
                 wanted = "a log that tells how many cycles there were; for rates alone: gumiho predict --rates"
