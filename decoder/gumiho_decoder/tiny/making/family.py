@@ -46,7 +46,7 @@ FAMILY: dict[str, dict[str, Any]] = {
 """The embedded drafters. Few heads with vocabulary matrices of their own, since those are most of the weights."""
 
 
-def _published() -> Iterator[tuple[str, dict[str, Any]]]:
+def _allocations() -> Iterator[tuple[str, dict[str, Any]]]:
     for serial in range(1, 8):
         yield f"serial{serial}", dict(serial_steps=serial, parallel_heads=7 - serial)
     for layers in (1, 3):
@@ -58,23 +58,23 @@ def _published() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _sweep() -> Iterator[tuple[str, dict[str, Any]]]:
-    yield from _published()
-    for name, changes in _published():
-        if changes.get("parallel_heads") != 0:  # without heads there is nothing to keep apart
+    yield from _allocations()
+    for name, changes in _allocations():
+        if changes.get("parallel_heads") != 0:  # without heads there is nothing to weigh or to keep apart
+            yield f"equal{name.removeprefix('serial')}", changes | EQUAL_HEADS
             yield f"apart{name.removeprefix('serial')}", changes | dict(detach_heads=True) | EQUAL_HEADS
-    yield "equal2", EQUAL_HEADS
     yield "own2", dict(head_input="own")
     yield "ownequal2", dict(head_input="own") | EQUAL_HEADS
     yield "deep7", dict(serial_steps=7, parallel_heads=0, serial_layers=3)
     adamw = dict(optimizer="adamw", muon_rate=None, rate=2e-3)
-    yield "adamw2", adamw
+    yield "adamw2", adamw | EQUAL_HEADS
     yield "adamwapart2", adamw | dict(detach_heads=True) | EQUAL_HEADS
 
 
 SWEEP: dict[str, dict[str, Any]] = {name: _HYBRID | changes for name, changes in _sweep()}
 """Head allocations, trained as released: 1 to 7 serial ones of 7 positions; around 2 of 7, other depths and numbers of
-heads. `apart`: the same with heads whose losses leave the serial part alone. `deep`: no heads, three layers.
-`adamw`: whether that is the optimizer's doing."""
+heads. `equal`: heads weigh as much as the serial part; `apart`: their losses leave it alone; `own`: they have an input
+layer of their own. `deep`: no heads, three layers. `adamw`: is it the optimizer's doing?"""
 
 
 def make_rows(name: str, device: str, stream: NDArray[np.uint16], steps: int, seed: int) -> TokenBlocks:
